@@ -1,0 +1,160 @@
+// The command line of dew_train, and the one place where an error ends the program.
+#include <unistd.h>
+
+#include <boost/program_options.hpp>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/timer.h"
+#include "base/version.h"
+#include "comm/mpi_env.h"
+#include "kernels/threads.h"
+#include "train/leaf_comparison.h"
+#include "train/run_setup.h"
+#include "train/trainer.h"
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr int kExitFailed = 1, kExitWrongInput = 2, kExitStopped = 75;
+
+struct CommandLine {
+  std::string run_file;
+  std::vector<std::string> overrides;
+  std::optional<std::string> resume;
+  std::optional<std::int64_t> verify_steps;
+  bool help = false, version = false, keys = false;
+};
+
+po::options_description options() {
+  po::options_description all("dew_train RUN.yaml [options]\n\nOptions");
+  all.add_options()("help,h", "this text")("version", "the version")(
+      "keys", "the table of every key of a run description, as Markdown")(
+      "set", po::value<std::vector<std::string>>()->composing()->value_name("KEY.PATH=VALUE"),
+      "overrides a key of the file; may be repeated")(
+      "resume", po::value<std::string>()->value_name("auto|never|require"), "overrides checkpoint.resume")(
+      "verify", po::value<std::string>()->implicit_value("1")->value_name("STEPS"),
+      "runs STEPS steps (default 1) on the mesh and whole on one rank, compares loss, gradient norm, every gradient "
+      "and update, and writes nothing; exit 0 when they agree, 1 when not")(
+      "plan", po::value<std::string>()->implicit_value("")->value_name("search"), "not available in this version")(
+      "run-file", po::value<std::vector<std::string>>(), "");
+  return all;
+}
+
+std::int64_t verify_steps(const std::string& text) {
+  constexpr std::int64_t kMost = 1000;
+  if (text == "shrink") throw dew::ConfigError("--verify=shrink: not available in this version; accepted: a number of steps");
+  std::size_t used = 0;
+  std::int64_t steps = 0;
+  if (!text.empty() && text.size() <= 4 && text.find_first_not_of("0123456789") == std::string::npos)
+    steps = std::stoll(text, &used);
+  if (used != text.size() || steps < 1 || steps > kMost)
+    throw dew::ConfigError("--verify=" + text + ": accepted: a number of steps from 1 to 1000");
+  return steps;
+}
+
+CommandLine parse(int argc, char** argv) {
+  const po::options_description all = options();
+  po::positional_options_description positional;
+  positional.add("run-file", -1);
+  po::variables_map given;
+  try {
+    // No guessing: an abbreviated option is an unknown one.
+    const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(style).run(), given);
+  } catch (const po::error& error) {
+    throw dew::ConfigError(std::string(error.what()) + "; see dew_train --help");
+  }
+  CommandLine line;
+  line.help = given.contains("help");
+  line.version = given.contains("version");
+  line.keys = given.contains("keys");
+  if (line.help || line.version || line.keys) return line;
+  if (given.contains("plan")) throw dew::ConfigError("--plan: not available in this version");
+  if (given.contains("set")) line.overrides = given["set"].as<std::vector<std::string>>();
+  if (given.contains("resume")) line.resume = given["resume"].as<std::string>();
+  if (given.contains("verify")) line.verify_steps = verify_steps(given["verify"].as<std::string>());
+  const auto files = given.contains("run-file") ? given["run-file"].as<std::vector<std::string>>() : std::vector<std::string>{};
+  if (files.size() != 1) throw dew::ConfigError("give one run description: dew_train RUN.yaml; see dew_train --help");
+  line.run_file = files.front();
+  return line;
+}
+
+/// The text of the run description as rank 0 reads it, or its error, on every rank.
+dew::Config read_config(const CommandLine& line, const dew::HostGroup& world) {
+  std::string text;
+  bool readable = true;
+  if (world.rank() == 0) {
+    std::ifstream file(line.run_file, std::ios::binary);
+    std::ostringstream all;
+    readable = file && all << file.rdbuf();
+    text = all.str();
+    if (text.empty() && readable == false && file) readable = true;  // an empty file sets no state but fails to insert
+  }
+  std::int64_t ok = readable ? 1 : 0;
+  world.min({&ok, 1});
+  if (ok == 0) throw dew::ConfigError(line.run_file + ": cannot be read");
+  dew::Config config = dew::Config::from_text(world.broadcast(text, 0), line.run_file);
+  for (const std::string& assignment : line.overrides) config.set(assignment);
+  if (line.resume) config.set("checkpoint.resume=" + *line.resume);
+  return config;
+}
+
+int run(const CommandLine& line, const dew::MpiEnv& mpi, const dew::HostResources& host,
+        const dew::StopSignals& signals) {
+  const auto setup = dew::prepare_run(read_config(line, mpi.world()), mpi.world());
+  const dew::Log log(stdout, setup->ranks.rank() == 0);
+  if (line.verify_steps) {
+    const dew::Comparison result = dew::compare_with_one_rank(*setup, *line.verify_steps);
+    log.line(result.table(20));
+    return result.passed() ? 0 : kExitFailed;
+  }
+  dew::Trainer trainer({*setup, host, signals, log, isatty(STDOUT_FILENO) == 1});
+  return trainer.run() == dew::RunEnd::kStopped ? kExitStopped : 0;
+}
+
+/// Every rank has the same error: rank 0 prints it, and all leave together, so that the launcher kills nobody.
+int end_together(const dew::MpiEnv& mpi, const std::string& text, int status) {
+  if (mpi.world().rank() == 0) std::fprintf(stderr, "dew_train: %s\n", text.c_str());
+  mpi.world().barrier();
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const dew::HostResources host = dew::prepare_launch();
+  const dew::StopSignals signals;
+  dew::MpiEnv mpi(argc, argv);
+  dew::kernels::set_threads(host.threads);
+  try {
+    const CommandLine line = parse(argc, argv);
+    if (line.help || line.version || line.keys) {
+      std::ostringstream text;
+      if (line.help) text << options();
+      if (line.version) text << "dew_train " << dew::kVersion << '\n';
+      if (line.keys) text << dew::key_table();
+      if (mpi.world().rank() == 0) std::cout << text.str() << std::flush;
+      return 0;
+    }
+    return run(line, mpi, host, signals);
+  } catch (const dew::ConfigError& error) {
+    return end_together(mpi, error.what(), kExitWrongInput);
+  } catch (const dew::SharedError& error) {
+    return end_together(mpi, error.what(), kExitFailed);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "dew_train: [rank %d/%d %s] %s\n", mpi.world().rank(), mpi.world().size(),
+                 dew::host_name().c_str(), error.what());
+    std::fflush(stderr);
+    mpi.abort(kExitFailed);
+  }
+}

@@ -1,0 +1,25 @@
+#include "autograd/rope.h"
+
+#include "kernels/rope.h"
+
+namespace dew {
+
+const Tensor& RopeTables::get(Stream& stream, std::int64_t begin, std::int64_t length, std::int64_t head_width,
+                              double theta, DType dtype) {
+  Tensor& table = tables_[{begin, length, head_width, theta, dtype}];
+  if (!table.defined()) {
+    table = Tensor::empty({length, head_width}, dtype, stream, Owner::kBuffers);
+    kernels::rope_table(stream, begin, begin + length, theta, table);
+  }
+  return table;
+}
+
+Var rope(Tape& tape, const Var& x, const Tensor& table) {
+  Tensor y = tape.empty(x.value.shape(), x.value.dtype());
+  kernels::rope(tape.stream(), x.value, table, kernels::RopeDirection::kForward, {y});
+  return tape.record("rope", {x}, y, x.placements, [table](Backward& g) {
+    kernels::rope(g.stream(), g.out(), table, kernels::RopeDirection::kInverse, g.in(0));
+  });
+}
+
+}  // namespace dew

@@ -1,0 +1,33 @@
+#include "base/check.h"
+
+#include <cstring>
+#include <utility>
+
+namespace dew {
+namespace {
+
+std::string joined(const std::vector<std::string>& messages) {
+  std::string text;
+  for (const std::string& message : messages) {
+    if (!text.empty()) text += '\n';
+    text += message;
+  }
+  return text;
+}
+
+}  // namespace
+
+ConfigError::ConfigError(std::vector<std::string> messages)
+    : Error(joined(messages)), messages_(std::move(messages)) {}
+
+ConfigError::ConfigError(std::string message) : ConfigError(std::vector<std::string>{std::move(message)}) {}
+
+void detail::check_failed(const char* condition, const char* file, int line, const std::string& values) {
+  const char* base = std::strrchr(file, '/');
+  std::string text = std::string("check failed: ") + condition + " at " + (base ? base + 1 : file) + ':' +
+                     std::to_string(line);
+  if (!values.empty()) text += ", values:" + values;
+  throw Error(text);
+}
+
+}  // namespace dew

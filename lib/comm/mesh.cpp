@@ -1,0 +1,78 @@
+#include "comm/mesh.h"
+
+#include <bit>
+#include <string>
+
+namespace dew {
+
+namespace {
+
+std::string group_name(const MeshShape& shape, AxisSet axes) {
+  const bool everyone = shape.size_of(axes) == shape.size() && std::popcount(axes.bits()) > 1;
+  return everyone ? "world" : axes.str();
+}
+
+}  // namespace
+
+Mesh::Mesh(const HostGroup& ranks, const MeshShape& shape, std::span<const AxisSet> groups)
+    : shape_(shape), progress_(std::make_unique<MpiProgress>()) {
+  DEW_CHECK(shape.size() == ranks.size(), "the mesh has", shape.size(), "ranks, the job", ranks.size());
+  coord_ = shape_.coord_of(ranks.rank());
+  const auto build = [&](AxisSet axes) {
+    axes = effective(axes);
+    if (groups_.contains(axes.bits())) return;
+    HostGroup group = ranks.split(shape_.group_of(axes, coord_), shape_.index_in(axes, coord_));
+    groups_[axes.bits()] = make_mpi_communicator(group_name(shape_, axes), std::move(group), *progress_);
+  };
+  // One rank alone first: axes of extent 1 need no group of their own.
+  groups_[AxisSet{}.bits()] = make_self_communicator("self");
+  for (Axis axis : kAllAxes) build(AxisSet{axis});
+  build(kDataAxes);
+  for (AxisSet axes : groups) build(axes);
+  build(kEveryAxis);
+}
+
+Mesh::Mesh(const MeshShape& shape, const MeshCoord& coord)
+    : shape_(shape), coord_(coord), progress_(std::make_unique<MpiProgress>()) {
+  for (Axis axis : kAllAxes) {
+    DEW_CHECK(0 <= this->coord(axis) && this->coord(axis) < extent(axis), name_of(axis), this->coord(axis));
+  }
+  for (unsigned subset = 0; subset <= kEveryAxis.bits(); ++subset) {
+    AxisSet axes;
+    for (Axis axis : kAllAxes) {
+      if ((subset >> static_cast<int>(axis) & 1) != 0) axes = axes.with(axis);
+    }
+    if (axes != effective(axes)) continue;
+    groups_[axes.bits()] = axes.empty()
+                               ? make_self_communicator("self")
+                               : make_dry_communicator(group_name(shape_, axes),
+                                                       shape_.index_in(axes, coord_), shape_.size_of(axes));
+  }
+}
+
+Communicator& Mesh::over(AxisSet axes) const {
+  const auto found = groups_.find(effective(axes).bits());
+  DEW_CHECK(found != groups_.end(), "no group was built over", effective(axes).str());
+  return *found->second;
+}
+
+std::map<std::string, Traffic> Mesh::traffic() const {
+  std::map<std::string, Traffic> by_name;
+  for (const auto& [bits, group] : groups_) {
+    if (group->size() > 1) by_name[group->name()] = group->traffic();
+  }
+  return by_name;
+}
+
+void Mesh::clear_traffic() {
+  for (const auto& [bits, group] : groups_) group->clear_traffic();
+}
+
+AxisSet Mesh::effective(AxisSet axes) const {
+  for (Axis axis : kAllAxes) {
+    if (extent(axis) == 1) axes = axes - AxisSet{axis};
+  }
+  return axes;
+}
+
+}  // namespace dew

@@ -1,0 +1,127 @@
+#include "io/batch.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+
+namespace dew {
+namespace {
+
+constexpr std::int64_t kPaddingRow = -1;
+constexpr std::int32_t kNoTarget = -1;
+
+std::int64_t windows_in(const TokenSource& source, Split split, std::int64_t seq_len) {
+  DEW_CHECK(seq_len >= 1, seq_len);
+  return window_count(source.tokens(split), seq_len);
+}
+
+/// The windows of a split of which there must be some.
+std::int64_t needed_windows(const TokenSource& source, Split split, std::int64_t seq_len) {
+  const std::int64_t windows = windows_in(source, split, seq_len);
+  if (windows >= 1) return windows;
+  const bool train = split == Split::kTrain;
+  std::string message = std::string("data: the ") + (train ? "training" : "validation") + " split of " +
+                        source.describe() + " holds " + std::to_string(source.tokens(split)) +
+                        " tokens, and one window of data.seq_len " + std::to_string(seq_len) + " takes " +
+                        std::to_string(seq_len + 1);
+  if (!train) message += "; accepted: a whole window, or no validation token at all";
+  throw ConfigError(message);
+}
+
+}  // namespace
+
+BatchReader::BatchReader(const TokenSource& source, std::int64_t seq_len, std::uint64_t seed, RowSplit split,
+                         PositionRange part)
+    : source_(source),
+      seq_len_(seq_len),
+      sampler_(needed_windows(source, Split::kTrain, seq_len), seed),
+      split_(split),
+      part_(part) {
+  DEW_CHECK(split.batch >= 1 && split.ranks >= 1 && split.microbatches >= 1, split.batch, split.ranks,
+            split.microbatches);
+  DEW_CHECK(split.batch % (split.ranks * split.microbatches) == 0, split.batch, split.ranks,
+            split.microbatches);
+  DEW_CHECK(split.rank >= 0 && split.rank < split.ranks, split.rank, split.ranks);
+  DEW_CHECK(part.begin >= 0 && part.length >= 0 && part.begin + part.length <= seq_len, part.begin,
+            part.length, seq_len);
+  if (source.tokens(Split::kValidation) > 0) needed_windows(source, Split::kValidation, seq_len);
+}
+
+Batch BatchReader::train(std::int64_t step, std::int64_t microbatch, Stream& stream) const {
+  DEW_CHECK(step >= 0 && microbatch >= 0 && microbatch < split_.microbatches, step, microbatch);
+  const std::int64_t first = split_.first(step, microbatch);
+  std::vector<std::int64_t> windows(static_cast<std::size_t>(split_.rows()));
+  for (std::size_t i = 0; i < windows.size(); ++i)
+    windows[i] = sampler_.at(first + static_cast<std::int64_t>(i)).window;
+  Batch batch = make(Split::kTrain, windows, stream);
+  if (!stream.device().is_meta()) hint_train(step + 1, microbatch);
+  return batch;
+}
+
+void BatchReader::hint_train(std::int64_t step, std::int64_t microbatch) const {
+  const std::int64_t first = split_.first(step, microbatch);
+  for (std::int64_t row = first; row < first + split_.rows(); ++row) {
+    source_.will_need(Split::kTrain, sampler_.at(row).window * seq_len_ + part_.begin, part_.length + 1);
+  }
+}
+
+Batch BatchReader::validation(std::int64_t index, Stream& stream) const {
+  DEW_CHECK(index >= 0 && index < validation_batches(), index, validation_batches());
+  const std::int64_t rows = split_.batch / split_.ranks;
+  const std::int64_t first = index * split_.batch + split_.rank * rows;
+  const std::int64_t count = validation_windows();
+  std::vector<std::int64_t> windows(static_cast<std::size_t>(rows));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    windows[static_cast<std::size_t>(i)] = first + i < count ? first + i : kPaddingRow;
+  }
+  return make(Split::kValidation, windows, stream);
+}
+
+std::int64_t BatchReader::validation_batches() const {
+  return (validation_windows() + split_.batch - 1) / split_.batch;
+}
+
+std::int64_t BatchReader::train_windows() const {
+  return windows_in(source_, Split::kTrain, seq_len_);
+}
+
+std::int64_t BatchReader::validation_windows() const {
+  return windows_in(source_, Split::kValidation, seq_len_);
+}
+
+Sampler::Place BatchReader::position(std::int64_t step) const {
+  const std::int64_t row = step * split_.batch, windows = train_windows();
+  return {row / windows, row % windows};
+}
+
+Batch BatchReader::make(Split split, std::span<const std::int64_t> windows, Stream& stream) const {
+  const std::int64_t length = part_.length;
+  const Shape shape{static_cast<std::int64_t>(windows.size()), length};
+  Batch batch;
+  batch.tokens = Tensor::empty(shape, DType::kI32, stream, Owner::kBuffers);
+  batch.targets = Tensor::empty(shape, DType::kI32, stream, Owner::kBuffers);
+  batch.first_position = part_.begin;
+  batch.valid = length * std::count_if(windows.begin(), windows.end(), [](std::int64_t w) { return w >= 0; });
+  if (stream.device().is_meta() || length == 0) return batch;
+
+  std::int32_t* tokens = batch.tokens.data<std::int32_t>();
+  std::int32_t* targets = batch.targets.data<std::int32_t>();
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(length) + 1);
+  for (const std::int64_t window : windows) {
+    if (window == kPaddingRow) {
+      std::fill_n(tokens, length, 0);
+      std::fill_n(targets, length, kNoTarget);
+    } else {
+      source_.read(split, window * seq_len_ + part_.begin, ids);
+      std::copy_n(ids.begin(), length, tokens);
+      std::copy_n(ids.begin() + 1, length, targets);
+    }
+    tokens += length;
+    targets += length;
+  }
+  return batch;
+}
+
+}  // namespace dew

@@ -1,0 +1,59 @@
+// The tokens of one microbatch on one rank, and the reader that makes them. B rows here, L positions here.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "io/sampler.h"
+#include "io/token_source.h"
+#include "tensor/tensor.h"
+
+namespace dew {
+
+struct Batch {
+  Tensor tokens;                    ///< [B, L] i32
+  Tensor targets;                   ///< [B, L] i32: the token after each position; -1 where it does not count
+  std::int64_t first_position = 0;  ///< global position of the first of the L tokens
+  std::int64_t valid = 0;           ///< targets that count, on this rank
+};
+
+/// The part of a window that this rank sees: positions [begin, begin + length) of seq_len.
+struct PositionRange {
+  std::int64_t begin = 0, length = 0;
+};
+
+class BatchReader {
+ public:
+  /// Throws ConfigError (path data) when a split that is needed holds no whole window.
+  BatchReader(const TokenSource& source, std::int64_t seq_len, std::uint64_t seed, RowSplit split,
+              PositionRange part);
+
+  /// The batch of a training step (from 0) and microbatch: a pure function of its arguments. Hints the next
+  /// step's rows to the source.
+  Batch train(std::int64_t step, std::int64_t microbatch, Stream& stream) const;
+
+  /// Validation rows in file order: `batch` rows a call over all row ranks, the last ones padded with rows
+  /// whose targets are all -1, so that every rank makes the same number of calls. `index` counts batches from
+  /// 0.
+  Batch validation(std::int64_t index, Stream& stream) const;
+  std::int64_t validation_batches() const;  ///< to read the whole split once
+
+  std::int64_t train_windows() const;
+  std::int64_t validation_windows() const;
+  std::int64_t seq_len() const { return seq_len_; }
+  /// Epoch and row within it at which a step starts: the data position of a checkpoint.
+  Sampler::Place position(std::int64_t step) const;
+
+ private:
+  Batch make(Split split, std::span<const std::int64_t> windows,
+             Stream& stream) const;  ///< window -1: a padding row
+  void hint_train(std::int64_t step, std::int64_t microbatch) const;
+
+  const TokenSource& source_;
+  std::int64_t seq_len_;
+  Sampler sampler_;
+  RowSplit split_;
+  PositionRange part_;
+};
+
+}  // namespace dew

@@ -1,0 +1,104 @@
+#include "kernels/attention.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/dispatch.h"
+
+namespace dew::kernels {
+namespace {
+
+AttentionShape checked_shape(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionMask& mask) {
+  DEW_CHECK(q.shape().dims() == 4 && k.shape().dims() == 4, q.shape(), k.shape());
+  DEW_CHECK(k.shape() == v.shape() && q.dim(0) == k.dim(0) && q.dim(3) == k.dim(3), q.shape(), k.shape(),
+            v.shape());
+  DEW_CHECK(q.dtype() == k.dtype() && q.dtype() == v.dtype(), name_of(q.dtype()), name_of(k.dtype()),
+            name_of(v.dtype()));
+  DEW_CHECK(q.dtype() == DType::kF32 || q.dtype() == DType::kF64, name_of(q.dtype()));
+  const AttentionShape shape{.samples = q.dim(0),
+                             .queries = q.dim(1),
+                             .keys = k.dim(1),
+                             .heads = q.dim(2),
+                             .kv_heads = k.dim(2),
+                             .width = q.dim(3),
+                             .mask = mask};
+  DEW_CHECK(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0, shape.heads, shape.kv_heads);
+  DEW_CHECK(shape.width > 0, q.shape());
+  DEW_CHECK(mask.window >= 0 && (mask.window == 0 || mask.causal), mask.window, mask.causal);
+  return shape;
+}
+
+void check_results(const AttentionShape& shape, const Tensor& q, const Tensor& o, const Tensor& log_sum_exp) {
+  DEW_CHECK(o.shape() == q.shape() && o.dtype() == q.dtype(), o.shape(), q.shape(), name_of(o.dtype()));
+  DEW_CHECK(log_sum_exp.shape() == Shape({shape.samples, shape.heads, shape.queries}) &&
+                log_sum_exp.dtype() == q.dtype(),
+            log_sum_exp.shape(), q.shape(), name_of(log_sum_exp.dtype()));
+}
+
+void check_gradient(const Target& gradient, const Tensor& of) {
+  DEW_CHECK(gradient.into.shape() == of.shape() && gradient.into.dtype() == of.dtype(), gradient.into.shape(),
+            of.shape(), name_of(gradient.into.dtype()));
+}
+
+/// FLOP of one matrix product over every visible pair of a query and a key.
+double product_flops(const AttentionShape& shape) {
+  double pairs = 0;
+  for (std::int64_t i = 0; i < shape.queries; ++i) {
+    const KeyRange seen = visible_keys(shape, i, i + 1);
+    pairs += static_cast<double>(seen.end - seen.begin);
+  }
+  return 2.0 * pairs * static_cast<double>(shape.samples * shape.heads * shape.width);
+}
+
+/// Calls of fewer FLOP end before a poll of the network would pay.
+constexpr double kProgressFlops = 1e6;
+
+std::size_t gradient_bytes(const Target& gradient) {
+  return gradient.into.bytes() * (gradient.accumulate ? 2 : 1);
+}
+
+}  // namespace
+
+KeyRange visible_keys(const AttentionShape& shape, std::int64_t query_begin, std::int64_t query_end) {
+  const AttentionMask& mask = shape.mask;
+  if (!mask.causal) return {0, shape.keys};
+  const std::int64_t shift = mask.query_begin - mask.key_begin;  // the key that stands where query 0 does
+  const std::int64_t end = std::clamp<std::int64_t>(shift + query_end, 0, shape.keys);
+  if (mask.window == 0) return {0, end};
+  return {std::clamp<std::int64_t>(shift + query_begin - mask.window + 1, 0, end), end};
+}
+
+void attention_forward(Stream& stream, const Tensor& q, const Tensor& k, const Tensor& v,
+                       const AttentionMask& mask, const Tensor& o, const Tensor& log_sum_exp) {
+  const AttentionShape shape = checked_shape(q, k, v, mask);
+  check_results(shape, q, o, log_sum_exp);
+  const double flops = 2 * product_flops(shape);
+  if (flops >= kProgressFlops) stream.progress();
+  const Tensor scratch = Tensor::empty(Shape{cpu::attention_forward_scratch(shape, q.dtype())}, q.dtype(),
+                                       stream, Owner::kBuffers);
+  const KernelScope scope(stream, KernelKind::kAttention, flops,
+                          static_cast<double>(2 * q.bytes() + 2 * k.bytes() + log_sum_exp.bytes()));
+  DEW_DISPATCH(stream, attention_forward(shape, q, k, v, o, log_sum_exp, scratch));
+}
+
+void attention_backward(Stream& stream, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const AttentionMask& mask, const Tensor& o, const Tensor& log_sum_exp,
+                        const Tensor& d_o, const Target& dq, const Target& dk, const Target& dv) {
+  const AttentionShape shape = checked_shape(q, k, v, mask);
+  check_results(shape, q, o, log_sum_exp);
+  DEW_CHECK(d_o.shape() == q.shape() && d_o.dtype() == q.dtype(), d_o.shape(), q.shape(),
+            name_of(d_o.dtype()));
+  check_gradient(dq, q);
+  check_gradient(dk, k);
+  check_gradient(dv, v);
+  const double flops = 5 * product_flops(shape);
+  if (flops >= kProgressFlops) stream.progress();
+  const Tensor scratch = Tensor::empty(Shape{cpu::attention_backward_scratch(shape, q.dtype())}, q.dtype(),
+                                       stream, Owner::kBuffers);
+  const std::size_t moved = 3 * q.bytes() + 2 * k.bytes() + log_sum_exp.bytes() + gradient_bytes(dq) +
+                            gradient_bytes(dk) + gradient_bytes(dv);
+  const KernelScope scope(stream, KernelKind::kAttention, flops, static_cast<double>(moved));
+  DEW_DISPATCH(stream, attention_backward(shape, {q, k, v, o, log_sum_exp, d_o}, dq, dk, dv, scratch));
+}
+
+}  // namespace dew::kernels

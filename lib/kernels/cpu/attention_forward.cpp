@@ -1,0 +1,112 @@
+#include <omp.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/attention_tiles.h"
+
+namespace dew::kernels::cpu {
+namespace {
+
+/// One thread's tiles.
+template <class T>
+struct Tiles {
+  Matrix<T> queries;          ///< [K, block], scaled by 1 / sqrt(K)
+  Matrix<T> scores;           ///< [tile, block]
+  Matrix<T> sums;             ///< [block, K]: o before its division
+  T *largest, *sum, *factor;  ///< [block]
+
+  Tiles(Scratch<T> scratch, std::int64_t k)
+      : queries(scratch.take(k, kBlockQueries)),
+        scores(scratch.take(kTileKeys, kBlockQueries)),
+        sums(scratch.take(kBlockQueries, k)),
+        largest(scratch.take(kBlockQueries)),
+        sum(scratch.take(kBlockQueries)),
+        factor(scratch.take(kBlockQueries)) {}
+
+  static std::int64_t elements(std::int64_t k) {
+    return 2 * Scratch<T>::rounded(k * kBlockQueries) + kTileKeys * kBlockQueries +
+           3 * Scratch<T>::rounded(kBlockQueries);
+  }
+};
+
+/// Takes the keys `tile` into the lanes [lane, lane + lanes) of the block.
+template <class T>
+void add_keys(const AttentionOps<T>& ops, const Tiles<T>& tiles, const QueryBlock& block, KeyRange keys,
+              const TileMask& mask, std::int64_t lane, std::int64_t lanes, Matrix<const T> k,
+              Matrix<const T> v, std::int64_t width) {
+  const std::int64_t count = keys.end - keys.begin, rows = std::min(lanes, block.rows() - lane);
+  const Matrix<T> scores = tiles.scores.at(0, lane), sums = tiles.sums.at(lane, 0);
+  ops.multiply(count, lanes, width, k.at(keys.begin, 0), tiles.queries.at(0, lane), scores, false);
+  ops.softmax_step(count, lanes, mask, scores, tiles.largest + lane, tiles.sum + lane, tiles.factor + lane);
+  ops.scale_rows(rows, width, tiles.factor + lane, sums, sums, false);
+  ops.multiply_transposed(rows, width, count, scores, v.at(keys.begin, 0), sums, true);
+}
+
+template <class T>
+void forward_block(const AttentionShape& shape, const AttentionOps<T>& ops, const Tiles<T>& tiles,
+                   const QueryBlock& block, Matrix<const T> q, Matrix<const T> k, Matrix<const T> v,
+                   Matrix<T> o, T* log_sum_exp) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  const T scale = static_cast<T>(1 / std::sqrt(static_cast<double>(shape.width)));
+  ops.transpose(block.rows(), shape.width, scale, q.at(block.begin, 0), tiles.queries);
+  std::fill_n(tiles.largest, block.width, -kInfinity);
+  std::fill_n(tiles.sum, block.width, T{0});
+  std::fill_n(tiles.sums.first, block.rows() * shape.width, T{0});
+  for_tiles(shape, block, {0, shape.keys}, [&](KeyRange keys, const TileMask& mask) {
+    const std::int64_t step = mask.partial ? ops.lanes : block.width;
+    for (std::int64_t lane = 0; lane < block.width; lane += step) {
+      const KeyRange seen = keys_of_lanes(mask, keys.end - keys.begin, lane, step);
+      if (seen.begin < seen.end)
+        add_keys(ops, tiles, block, {keys.begin + seen.begin, keys.begin + seen.end},
+                 moved(mask, seen.begin, lane), lane, step, k, v, shape.width);
+    }
+  });
+  for (std::int64_t i = 0; i < block.rows(); ++i) {
+    const bool blind = tiles.largest[i] == -kInfinity && tiles.sum[i] == 0;
+    log_sum_exp[block.begin + i] = blind ? -kInfinity : tiles.largest[i] + std::log(tiles.sum[i]);
+    tiles.factor[i] = blind ? T{0} : 1 / tiles.sum[i];
+  }
+  ops.scale_rows(block.rows(), shape.width, tiles.factor, tiles.sums, o.at(block.begin, 0), false);
+}
+
+}  // namespace
+
+std::int64_t attention_threads() {
+  return omp_in_parallel() != 0 ? 1 : omp_get_max_threads();
+}
+
+std::int64_t attention_forward_scratch(const AttentionShape& shape, DType dtype) {
+  return visit_float(
+      dtype, [&](auto zero) { return attention_threads() * Tiles<decltype(zero)>::elements(shape.width); });
+}
+
+void attention_forward(const AttentionShape& shape, const Tensor& q, const Tensor& k, const Tensor& v,
+                       const Tensor& o, const Tensor& log_sum_exp, const Tensor& scratch) {
+  visit_float(q.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const AttentionOps<T>& ops = attention_ops<T>();
+    const T *q0 = q.data<T>(), *k0 = k.data<T>(), *v0 = v.data<T>();
+    T *o0 = o.data<T>(), *lse0 = log_sum_exp.data<T>(), *scratch0 = scratch.data<T>();
+    const std::int64_t blocks = (shape.queries + kBlockQueries - 1) / kBlockQueries;
+    const std::int64_t tasks = shape.samples * shape.heads * blocks, group = shape.heads / shape.kv_heads;
+#pragma omp parallel num_threads(static_cast <int>(attention_threads()))
+    {
+      const Tiles<T> tiles(Scratch<T>(scratch0 + omp_get_thread_num() * Tiles<T>::elements(shape.width)),
+                           shape.width);
+#pragma omp for schedule(dynamic)
+      for (std::int64_t task = 0; task < tasks; ++task) {
+        const std::int64_t b = task / blocks / shape.heads, h = task / blocks % shape.heads;
+        // The last queries see the most keys: they go first, so that no thread is left alone with them.
+        const QueryBlock block(shape, blocks - 1 - task % blocks, ops.lanes);
+        forward_block(shape, ops, tiles, block, head_of(q0, b, shape.queries, h, shape.heads, shape.width),
+                      head_of(k0, b, shape.keys, h / group, shape.kv_heads, shape.width),
+                      head_of(v0, b, shape.keys, h / group, shape.kv_heads, shape.width),
+                      head_of(o0, b, shape.queries, h, shape.heads, shape.width),
+                      lse0 + (b * shape.heads + h) * shape.queries);
+      }
+    }
+  });
+}
+
+}  // namespace dew::kernels::cpu

@@ -1,0 +1,107 @@
+// How attention is cut: blocks of queries, tiles of keys, and the parts of a tile that a mask leaves to
+// compute.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/simd/attention_table.h"
+
+namespace dew::kernels::cpu {
+
+/// Queries of a block and keys of a tile: the scores of one and what they multiply stay in the nearest
+/// caches.
+inline constexpr std::int64_t kBlockQueries = 64;
+inline constexpr std::int64_t kTileKeys = 64;
+
+/// Wider than any sequence, and far from overflow.
+inline constexpr std::int64_t kNoWindow = std::int64_t{1} << 60;
+
+/// Threads that a call may use. Scratch is cut into as many parts.
+std::int64_t attention_threads();
+
+/// Hands out parts of one thread's scratch, each starting on a cache line.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(T* begin) : next_(begin) {}
+
+  static constexpr std::int64_t rounded(std::int64_t elements) {
+    constexpr std::int64_t kLine = 64 / sizeof(T);
+    return (elements + kLine - 1) / kLine * kLine;
+  }
+  T* take(std::int64_t elements) {
+    T* part = next_;
+    next_ += rounded(elements);
+    return part;
+  }
+  Matrix<T> take(std::int64_t rows, std::int64_t columns) { return {take(rows * columns), columns}; }
+
+ private:
+  T* next_;
+};
+
+/// Rows of one head of [B, L, H, K].
+template <class T>
+Matrix<T> head_of(T* first, std::int64_t sample, std::int64_t rows, std::int64_t head, std::int64_t heads,
+                  std::int64_t width) {
+  return {first + (sample * rows * heads + head) * width, heads * width};
+}
+
+/// The queries [begin, end) of a block; lanes past `end` up to `width` hold zeros.
+struct QueryBlock {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t width = 0;
+
+  QueryBlock(const AttentionShape& shape, std::int64_t index, std::int64_t lanes)
+      : begin(index * kBlockQueries), end(std::min(begin + kBlockQueries, shape.queries)) {
+    width = (end - begin + lanes - 1) / lanes * lanes;
+  }
+  std::int64_t rows() const { return end - begin; }
+};
+
+/// Calls body(keys, mask) for every tile of keys within `range` that the block sees, in the order of the
+/// keys; tiles start at multiples of kTileKeys. mask.first is that of the tile's first key and the block's
+/// first lane.
+template <class Body>
+void for_tiles(const AttentionShape& shape, const QueryBlock& block, KeyRange range, Body&& body) {
+  const KeyRange seen = visible_keys(shape, block.begin, block.end);
+  const std::int64_t begin = std::max(seen.begin, range.begin), end = std::min(seen.end, range.end);
+  for (std::int64_t j = begin; j < end;) {
+    const std::int64_t behind = std::min((j / kTileKeys + 1) * kTileKeys, end);
+    TileMask mask{.window = kNoWindow};
+    if (shape.mask.causal) {
+      mask.first = shape.mask.key_begin + j - shape.mask.query_begin - block.begin;
+      if (shape.mask.window > 0) mask.window = std::min(kNoWindow, shape.mask.window);
+      mask.partial = mask.first + (behind - j) - 1 > 0 || mask.first + mask.window < block.rows();
+    }
+    body(KeyRange{j, behind}, mask);
+    j = behind;
+  }
+}
+
+/// Keys of a tile, counted from its first, of which some lane in [lane, lane + lanes) sees one.
+inline KeyRange keys_of_lanes(const TileMask& mask, std::int64_t keys, std::int64_t lane,
+                              std::int64_t lanes) {
+  if (!mask.partial) return {0, keys};
+  const std::int64_t end = std::clamp<std::int64_t>(lane + lanes - mask.first, 0, keys);
+  return {std::clamp<std::int64_t>(lane - mask.first - mask.window + 1, 0, end), end};
+}
+
+/// Lanes, in whole vectors, of which some sees one of the keys [key, key + keys) of a tile.
+inline KeyRange lanes_of_keys(const TileMask& mask, std::int64_t width, std::int64_t lanes, std::int64_t key,
+                              std::int64_t keys) {
+  if (!mask.partial) return {0, width};
+  const std::int64_t begin = std::clamp<std::int64_t>(mask.first + key, 0, width) / lanes * lanes;
+  const std::int64_t end = std::clamp<std::int64_t>(mask.first + key + keys - 1 + mask.window, begin, width);
+  return {begin, end};
+}
+
+/// The mask as seen from `key` and `lane` of the tile.
+inline TileMask moved(TileMask mask, std::int64_t key, std::int64_t lane) {
+  mask.first += key - lane;
+  return mask;
+}
+
+}  // namespace dew::kernels::cpu

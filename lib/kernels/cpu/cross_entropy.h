@@ -1,0 +1,15 @@
+// CPU loops of kernels/cross_entropy.h: tokens in parallel.
+#pragma once
+
+#include "kernels/cross_entropy.h"
+
+namespace dew::kernels::cpu {
+
+enum class LogitsGradient : bool { kNo, kYes };
+
+/// `losses` [T] f64 is scratch: the tokens' losses, added to loss_sum in their order. Without a gradient the
+/// logits stay.
+void cross_entropy(const Tensor& logits, const Tensor& targets, LogitsGradient gradient, double grad_scale,
+                   const Tensor& losses, const Tensor& loss_sum);
+
+}  // namespace dew::kernels::cpu

@@ -1,0 +1,76 @@
+#include "kernels/cpu/embedding.h"
+
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/simd/table.h"
+
+namespace dew::kernels::cpu {
+
+namespace {
+
+constexpr std::int64_t kColumns = 64;  ///< grain of columns: whole cache lines
+
+void check_tokens(const Tensor& tokens, std::int64_t vocabulary) {
+  const std::int32_t* token = tokens.data<std::int32_t>();
+  for (std::int64_t t = 0; t < tokens.numel(); ++t)
+    DEW_CHECK(token[t] >= 0 && token[t] < vocabulary, t, token[t], vocabulary);
+}
+
+/// y += x.
+template <class T, class R>
+void add_row(const T* x, R* y, std::int64_t n) {
+  if constexpr (std::is_same_v<T, R>) {
+    simd_ops<T>().add(y, x, y, n);
+  } else {
+    simd_table().add_widened(x, y, n);
+  }
+}
+
+template <class T, class R>
+void add_rows(const Tensor& tokens, const Tensor& dy, const Tensor& d_table) {
+  const std::int64_t d = d_table.dim(1), count = tokens.numel();
+  const std::int32_t* token = tokens.data<std::int32_t>();
+  const T* in = dy.data<T>();
+  R* out = d_table.data<R>();
+  parallel_ranges(d, kColumns, count, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = 0; t < count; ++t)
+      add_row(in + t * d + begin, out + token[t] * d + begin, end - begin);
+  });
+}
+
+}  // namespace
+
+void embedding_forward(const Tensor& tokens, const Tensor& table, const Tensor& y) {
+  check_tokens(tokens, table.dim(0));
+  const std::int64_t row = table.dim(1) * static_cast<std::int64_t>(size_of(table.dtype()));
+  const std::int32_t* token = tokens.data<std::int32_t>();
+  const char* from = static_cast<const char*>(table.raw());
+  char* to = static_cast<char*>(y.raw());
+  if (row == 0) return;
+  parallel_rows(tokens.numel(), table.dim(1), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t)
+      std::memcpy(to + t * row, from + token[t] * row, static_cast<std::size_t>(row));
+  });
+}
+
+void embedding_backward(const Tensor& tokens, const Tensor& dy, const Target& d_table) {
+  check_tokens(tokens, d_table.into.dim(0));
+  if (!d_table.accumulate) {
+    char* bytes = static_cast<char*>(d_table.into.raw());
+    const std::int64_t width = static_cast<std::int64_t>(size_of(d_table.into.dtype()));
+    parallel_flat(d_table.into.numel(), [&](std::int64_t begin, std::int64_t end) {
+      std::memset(bytes + begin * width, 0, static_cast<std::size_t>((end - begin) * width));
+    });
+  }
+  if (dy.dtype() == DType::kF64) {
+    add_rows<double, double>(tokens, dy, d_table.into);
+  } else if (d_table.into.dtype() == DType::kF64) {
+    add_rows<float, double>(tokens, dy, d_table.into);
+  } else {
+    add_rows<float, float>(tokens, dy, d_table.into);
+  }
+}
+
+}  // namespace dew::kernels::cpu

@@ -1,0 +1,12 @@
+// CPU loops of kernels/embedding.h: forward over tokens, backward over columns, so that no two threads add to
+// one element.
+#pragma once
+
+#include "kernels/embedding.h"
+
+namespace dew::kernels::cpu {
+
+void embedding_forward(const Tensor& tokens, const Tensor& table, const Tensor& y);
+void embedding_backward(const Tensor& tokens, const Tensor& dy, const Target& d_table);
+
+}  // namespace dew::kernels::cpu

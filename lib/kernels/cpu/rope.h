@@ -1,0 +1,11 @@
+// CPU loops of kernels/rope.h: tokens in parallel.
+#pragma once
+
+#include "kernels/rope.h"
+
+namespace dew::kernels::cpu {
+
+void rope_table(std::int64_t begin, double theta, const Tensor& table);
+void rope(const Tensor& x, const Tensor& table, RopeDirection direction, const Target& y);
+
+}  // namespace dew::kernels::cpu

@@ -1,0 +1,75 @@
+// The leaf loops of attention as function pointers, chosen like those of table.h. Scores are held transposed,
+// keys as rows and queries as lanes: the sums over keys then run down the lanes, and only the query blocks
+// need a transpose.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/simd/table.h"
+
+namespace dew::kernels::cpu {
+
+/// A row-major matrix inside a larger one.
+template <class T>
+struct Matrix {
+  T* first = nullptr;
+  std::int64_t stride = 0;  ///< elements from a row to the next
+
+  [[gnu::always_inline]] Matrix at(std::int64_t row, std::int64_t column) const {
+    return {first + row * stride + column, stride};
+  }
+  [[gnu::always_inline]] operator Matrix<const T>() const { return {first, stride}; }
+};
+
+/// Which lanes of a tile are visible: of key row j the lanes i with first + j <= i < first + j + window.
+struct TileMask {
+  bool partial = false;  ///< false: all are
+  std::int64_t first = 0;
+  std::int64_t window = 0;  ///< at least 1
+};
+
+/// Loops over T = float or double. Sums over an inner dimension run in its order with one rounding a step,
+/// whatever the sizes and the place of an element.
+template <class T>
+struct AttentionOps {
+  std::int64_t lanes;  ///< of one vector; the width of a tile of scores is a multiple of it
+
+  /// c [m, n] (+)= a b, a [m, k], b [k, n].
+  void (*multiply)(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a, Matrix<const T> b,
+                   Matrix<T> c, bool accumulate);
+  /// The same with a stored transposed, [k, m].
+  void (*multiply_transposed)(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a,
+                              Matrix<const T> b, Matrix<T> c, bool accumulate);
+  /// y [columns, rows] = factor x^T, x [rows, columns]; lanes from `rows` up to a whole vector become 0.
+  void (*transpose)(std::int64_t rows, std::int64_t columns, T factor, Matrix<const T> x, Matrix<T> y);
+
+  /// One step of the online softmax (arXiv:2205.14135, algorithm 1): scores [keys, width] become e^(score -
+  /// largest), 0 where hidden; largest and sum [width] take these keys in; factor [width] is what earlier
+  /// results are scaled by.
+  void (*softmax_step)(std::int64_t keys, std::int64_t width, const TileMask& mask, Matrix<T> scores,
+                       T* largest, T* sum, T* factor);
+  /// scores become p = e^(score - log_sum_exp), 0 where hidden; d_p becomes scale p (d_p - delta). Both
+  /// [keys, width].
+  void (*softmax_gradient)(std::int64_t keys, std::int64_t width, const TileMask& mask, T scale,
+                           Matrix<T> scores, Matrix<T> d_p, const T* log_sum_exp, const T* delta);
+
+  /// y [rows, n] = factor[row] x, or added to y. y may be x.
+  void (*scale_rows)(std::int64_t rows, std::int64_t n, const T* factor, Matrix<const T> x, Matrix<T> y,
+                     bool accumulate);
+  /// sums[row] = x[row] . y[row], over n.
+  void (*dot_rows)(std::int64_t rows, std::int64_t n, Matrix<const T> x, Matrix<const T> y, T* sums);
+};
+
+struct AttentionTable {
+  AttentionOps<float> f32;
+  AttentionOps<double> f64;
+};
+
+/// The table of one instruction set.
+const AttentionTable& attention_table(Isa isa);
+
+/// The loops over T on this processor. Throws Error without AVX2 and FMA.
+template <class T>
+const AttentionOps<T>& attention_ops();
+
+}  // namespace dew::kernels::cpu

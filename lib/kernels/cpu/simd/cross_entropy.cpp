@@ -1,0 +1,59 @@
+#include "kernels/cpu/simd/leaves.h"
+#include "kernels/cpu/simd/vec_math.h"
+
+namespace dew::kernels::cpu::DEW_ISA {
+
+namespace {
+
+// NaN is passed over here and comes through in the sum.
+template <class T>
+[[gnu::always_inline]] inline T largest_of(const T* x, std::int64_t n) {
+  const T lowest = -static_cast<T>(__builtin_inf());
+  Vec<T> best = broadcast(lowest);
+  for_vectors<T>(n, [&](std::int64_t i, auto part) { best = max(load(x + i, part, lowest), best); });
+  return reduce_max(best);
+}
+
+/// Two f64 sums of the lanes of a row.
+struct LaneSums {
+  VecD low = zero<double>(), high = zero<double>();
+
+  [[gnu::always_inline]] void take(VecF e) {
+    low = low + widen_low(e);
+    high = high + widen_high(e);
+  }
+  [[gnu::always_inline]] void take(VecD e) { low = low + e; }
+};
+
+template <class T, class Keep>
+[[gnu::always_inline]] inline RowSum sum_exp(const T* x, std::int64_t n, Keep keep) {
+  const T lowest = -static_cast<T>(__builtin_inf());
+  const T largest = largest_of(x, n);
+  const Vec<T> shift = broadcast(largest);
+  LaneSums sums;
+  for_vectors<T>(n, [&](std::int64_t i, auto part) {
+    const Vec<T> e = exp(load(x + i, part, lowest) - shift);
+    keep(i, e, part);
+    sums.take(e);
+  });
+  return {static_cast<double>(largest), reduce_add(sums.low + sums.high)};
+}
+
+}  // namespace
+
+template <class T>
+RowSum log_sum_exp_row(const T* x, std::int64_t n) {
+  return sum_exp(x, n, [](std::int64_t, Vec<T>, auto) {});
+}
+
+template <class T>
+RowSum exp_row(T* x, std::int64_t n) {
+  return sum_exp(x, n, [=](std::int64_t i, Vec<T> e, auto part) { store(x + i, e, part); });
+}
+
+template RowSum log_sum_exp_row(const float*, std::int64_t);
+template RowSum log_sum_exp_row(const double*, std::int64_t);
+template RowSum exp_row(float*, std::int64_t);
+template RowSum exp_row(double*, std::int64_t);
+
+}  // namespace dew::kernels::cpu::DEW_ISA

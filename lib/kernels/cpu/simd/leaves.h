@@ -1,0 +1,54 @@
+// Declarations of the leaf loops of one instruction set; what they do stands in table.h, under the same
+// names.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/simd/table.h"
+
+namespace dew::kernels::cpu::DEW_ISA {
+
+template <class T>
+void add(const T* a, const T* b, T* y, std::int64_t n);
+template <class T>
+void exp(const T* x, T* y, std::int64_t n);
+template <class T>
+void scale(T* x, double factor, std::int64_t n);
+template <class T>
+void lerp(T* average, const T* value, double weight, std::int64_t n);
+template <class T>
+void swiglu_forward(const T* gate, const T* up, T* y, std::int64_t n);
+template <class T>
+void swiglu_backward(const T* gate, const T* up, const T* dy, T* d_gate, bool add_gate, T* d_up, bool add_up,
+                     std::int64_t n);
+
+template <class T>
+void sum_in_order(const T* const* terms, std::int64_t count, T* y, bool accumulate, std::int64_t begin,
+                  std::int64_t end);
+template <class T>
+double sum_of_squares(const T* x, std::int64_t n);
+void add_widened(const float* x, double* y, std::int64_t n);
+
+template <class T>
+T rms_forward(const T* x, const T* w, double eps, T* y, std::int64_t d);
+template <class T>
+void rms_backward(const T* x, const T* w, T inverse_rms, const T* dy, T* dx, bool accumulate, std::int64_t d);
+template <class T>
+void rms_weight_rows(const T* x, const T* inverse_rms, const T* dy, std::int64_t rows, double* sums,
+                     std::int64_t d);
+
+template <class T>
+void rope_heads(const T* x, const T* cosine, const T* sine, bool inverse, T* y, bool accumulate,
+                std::int64_t heads, std::int64_t half);
+
+template <class T>
+RowSum log_sum_exp_row(const T* x, std::int64_t n);
+template <class T>
+RowSum exp_row(T* x, std::int64_t n);
+
+template <class T>
+void adamw(const AdamWConstants& c, const T* gradient, T* w, T* m, T* v, std::int64_t n);
+template <class T>
+void fill_normal(std::uint64_t key, std::int64_t begin, double stddev, T* x, std::int64_t n);
+
+}  // namespace dew::kernels::cpu::DEW_ISA

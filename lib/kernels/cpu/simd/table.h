@@ -1,0 +1,103 @@
+// The leaf loops as function pointers, one table for each instruction set they are compiled for; the
+// machine's best is chosen at run time, so that one build is fast on all. Leaves run on the calling thread
+// and never throw.
+#pragma once
+
+#include <cstdint>
+
+namespace dew::kernels::cpu {
+
+enum class Isa : std::uint8_t { kAvx2, kAvx512 };
+
+/// True when this processor runs the leaves of `isa`.
+bool supports(Isa isa);
+
+/// Constants of one AdamW update, folded on the host in f64.
+struct AdamWConstants {
+  double gradient_scale = 1;
+  double decay = 1;  ///< the weight's factor, 1 - lr weight_decay
+  double beta1 = 0, one_minus_beta1 = 1;
+  double beta2 = 0, one_minus_beta2 = 1;
+  double step_size = 0;                ///< lr / (1 - beta1^step)
+  double inverse_sqrt_correction = 1;  ///< 1 / sqrt(1 - beta2^step)
+  double eps = 0;
+};
+
+/// Largest element and sum of exponentials of a row.
+struct RowSum {
+  double largest = 0;
+  double sum = 0;  ///< of e^(x - largest)
+};
+
+/// Loops over T = float or double. n counts elements; arrays are unaligned and do not overlap unless said so.
+template <class T>
+struct SimdOps {
+  /// y = a + b; y may be a or b.
+  void (*add)(const T* a, const T* b, T* y, std::int64_t n);
+  void (*exp)(const T* x, T* y, std::int64_t n);
+  void (*scale)(T* x, double factor, std::int64_t n);
+  /// average += weight (value - average).
+  void (*lerp)(T* average, const T* value, double weight, std::int64_t n);
+  void (*swiglu_forward)(const T* gate, const T* up, T* y, std::int64_t n);
+  void (*swiglu_backward)(const T* gate, const T* up, const T* dy, T* d_gate, bool add_gate, T* d_up,
+                          bool add_up, std::int64_t n);
+  /// y = (y if `accumulate`) + terms[0] + ... in that order, elements [begin, end); y may be terms[0].
+  void (*sum_in_order)(const T* const* terms, std::int64_t count, T* y, bool accumulate, std::int64_t begin,
+                       std::int64_t end);
+  double (*sum_of_squares)(const T* x, std::int64_t n);
+
+  /// One row of D: y = x w / sqrt(mean(x^2) + eps); returns the inverse root.
+  T (*rms_forward)(const T* x, const T* w, double eps, T* y, std::int64_t d);
+  void (*rms_backward)(const T* x, const T* w, T inverse_rms, const T* dy, T* dx, bool accumulate,
+                       std::int64_t d);
+  /// sums[j] += dy x inverse_rms of each row, row after row. x, dy [rows, d]; sums [d] f64.
+  void (*rms_weight_rows)(const T* x, const T* inverse_rms, const T* dy, std::int64_t rows, double* sums,
+                          std::int64_t d);
+
+  /// Turns `heads` heads of 2 half elements by angles given by cos and sin [half]; y may be x unless
+  /// `accumulate`.
+  void (*rope_heads)(const T* x, const T* cosine, const T* sine, bool inverse, T* y, bool accumulate,
+                     std::int64_t heads, std::int64_t half);
+
+  RowSum (*log_sum_exp_row)(const T* x, std::int64_t n);
+  /// The same, and x becomes e^(x - largest).
+  RowSum (*exp_row)(T* x, std::int64_t n);
+
+  void (*adamw)(const AdamWConstants& c, const T* gradient, T* w, T* m, T* v, std::int64_t n);
+  /// x[i] = stddev z(key, begin + i) as kernels/random.h says.
+  void (*fill_normal)(std::uint64_t key, std::int64_t begin, double stddev, T* x, std::int64_t n);
+};
+
+/// y[j] += x[j], widened.
+using AddWidened = void (*)(const float* x, double* y, std::int64_t n);
+
+struct SimdTable {
+  SimdOps<float> f32;
+  SimdOps<double> f64;
+  AddWidened add_widened;
+};
+
+/// The table of one instruction set.
+const SimdTable& simd_table(Isa isa);
+
+/// The best table that this processor runs. Throws Error without AVX2 and FMA.
+const SimdTable& simd_table();
+
+template <class T>
+const SimdOps<T>& ops_of(const SimdTable& table);
+template <>
+inline const SimdOps<float>& ops_of<float>(const SimdTable& table) {
+  return table.f32;
+}
+template <>
+inline const SimdOps<double>& ops_of<double>(const SimdTable& table) {
+  return table.f64;
+}
+
+/// The loops over T on this processor.
+template <class T>
+const SimdOps<T>& simd_ops() {
+  return ops_of<T>(simd_table());
+}
+
+}  // namespace dew::kernels::cpu

@@ -1,0 +1,32 @@
+#include "model/parts/mlp.h"
+
+#include "autograd/linear.h"
+#include "autograd/norm.h"
+#include "autograd/pointwise.h"
+#include "autograd/remat.h"
+
+namespace dew {
+
+std::vector<ParamSpec> MlpPart::params(const std::string& prefix) const {
+  const auto& c = config_;
+  const Init in = Init::normal(c.init_std), out = Init::normal(c.out_init_std);
+  return {{prefix + ".norm", {c.width}, {LogicalAxis::kWidth}, Init::ones()},
+          {prefix + ".gate", {c.hidden, c.width}, {LogicalAxis::kMlp, LogicalAxis::kWidth}, in},
+          {prefix + ".up", {c.hidden, c.width}, {LogicalAxis::kMlp, LogicalAxis::kWidth}, in},
+          {prefix + ".down", {c.width, c.hidden}, {LogicalAxis::kWidth, LogicalAxis::kMlp}, out}};
+}
+
+Var MlpPart::forward(Scope& scope, const Var& x) const {
+  const double eps = config_.norm_eps;
+  const ParamRef norm{first_}, gate{first_ + 1}, up{first_ + 2}, down{first_ + 3};
+  const Body expand = [eps, norm, gate, up](Scope& s, const Vars& in) -> Vars {
+    const Var h = rms_norm(s.tape, in[0], norm, eps);
+    return {swiglu(s.tape, linear(s.tape, h, gate), linear(s.tape, h, up))};
+  };
+  const Body whole = [down, expand](Scope& s, const Vars& in) -> Vars {
+    return {linear(s.tape, remat(s, "mlp_hidden", in, expand)[0], down)};
+  };
+  return add(scope.tape, x, remat(scope, "mlp", {x}, whole)[0]);
+}
+
+}  // namespace dew

@@ -1,0 +1,98 @@
+#include "train/console.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/text.h"
+#include "base/timer.h"
+#include "base/version.h"
+
+namespace dew {
+namespace {
+
+long long ll(std::int64_t value) { return static_cast<long long>(value); }
+
+std::string memory_line(const Plan& plan) {
+  const PlacementAudit& audit = plan.audit;
+  std::string text = "memory: " + format_bytes(static_cast<double>(plan.memory.total_peak)) + " a rank at its peak (" +
+                     describe_memory(plan.memory) + ")";
+  if (audit.sharded + audit.whole_small + audit.whole_by_rule > 0) {
+    const double all = static_cast<double>(std::max<std::int64_t>(1, audit.elements));
+    text += format("; %.1f%% of the elements sharded, %.1f%% whole for being small, %.1f%% whole by the rules",
+                   100 * static_cast<double>(audit.sharded) / all, 100 * static_cast<double>(audit.whole_small) / all,
+                   100 * static_cast<double>(audit.whole_by_rule) / all);
+  }
+  return text;
+}
+
+std::string recompute_text(const RecomputeSection& recompute) {
+  if (recompute.full) return "full";
+  std::string text;
+  for (const std::string& site : recompute.sites) text += (text.empty() ? "" : ", ") + site;
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+void Console::head(const RunSetup& setup, const HostResources& host, double peak_flops) {
+  if (!log_.enabled()) return;
+  const RunSpec& spec = setup.spec;
+  const Topology& topology = setup.topology;
+  const std::string dtype(name_of(spec.precision.compute));
+  line(format("dew_train %s: %s", std::string(kVersion).c_str(), spec.run.name.c_str()));
+  line(format("ranks: %d on %d node%s%s, cpu, %d thread%s a rank%s, %s (master %s, reduce %s), peak %sFLOP/s a rank",
+              topology.world_size, topology.node_count, topology.node_count == 1 ? "" : "s",
+              topology.rehearsed ? " (rehearsed)" : "", host.threads, host.threads == 1 ? "" : "s",
+              host.yields ? " (more ranks than cores: ranks yield when idle)" : "", dtype.c_str(),
+              std::string(name_of(spec.precision.master)).c_str(), std::string(name_of(spec.precision.reduce)).c_str(),
+              format_count(peak_flops).c_str()));
+  line(explain(setup.mesh, topology));
+  line(format("model: %s; %s parameters, %sFLOP a token", setup.model.summary.c_str(),
+              format_count(static_cast<double>(setup.model.parameter_count())).c_str(),
+              format_count(setup.plan.model_flops_per_token).c_str()));
+  line(format("data: %s; %s training and %s validation tokens, %lld rows of %lld a step in %lld microbatch%s",
+              setup.source->describe().c_str(),
+              format_count(static_cast<double>(setup.source->tokens(Split::kTrain))).c_str(),
+              format_count(static_cast<double>(setup.source->tokens(Split::kValidation))).c_str(), ll(spec.data.batch),
+              ll(spec.data.seq_len), ll(spec.accumulate), spec.accumulate == 1 ? "" : "es"));
+  line(memory_line(setup.plan) + "; recompute: " + recompute_text(spec.recompute));
+}
+
+void Console::line(const std::string& text) {
+  finish();
+  log_.line(text);
+}
+
+void Console::step(const StepReport& r) {
+  const double left = r.step_seconds * static_cast<double>(r.steps - r.step);
+  line(format("step %lld/%lld  loss %.4f  norm %.3f  lr %.2e  %s tokens/s  mfu %.1f%%  %s left", ll(r.step),
+              ll(r.steps), r.loss, r.grad_norm, r.lr, format_count(r.tokens_per_second).c_str(), 100 * r.mfu,
+              format_duration(left).c_str()));
+}
+
+void Console::evaluation(std::int64_t step, double loss) {
+  line(format("step %lld  validation loss %.4f", ll(step), loss));
+}
+
+void Console::progress(std::int64_t step, std::int64_t steps, double loss, double step_seconds) {
+  constexpr double kInterval = 0.1;
+  if (!log_.enabled() || !terminal_) return;
+  const double now = steady_seconds();
+  if (now - refreshed_ < kInterval) return;
+  refreshed_ = now;
+  shown_ = true;
+  const int width = 24, done = static_cast<int>(width * step / std::max<std::int64_t>(1, steps));
+  const std::string bar = std::string(static_cast<std::size_t>(done), '=') + std::string(static_cast<std::size_t>(width - done), ' ');
+  std::fprintf(log_.sink(), "\r\033[K[%s] %lld/%lld  loss %.4f  %s left", bar.c_str(), ll(step), ll(steps), loss,
+               format_duration(step_seconds * static_cast<double>(steps - step)).c_str());
+  std::fflush(log_.sink());
+}
+
+void Console::finish() {
+  if (!shown_) return;
+  std::fputs("\r\033[K", log_.sink());
+  std::fflush(log_.sink());
+  shown_ = false;
+}
+
+}  // namespace dew

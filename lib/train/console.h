@@ -1,0 +1,44 @@
+// What a person sees: the head, a line a logged step, a progress line on a terminal. Rank 0 alone prints.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/log.h"
+#include "comm/mpi_env.h"
+#include "train/run_setup.h"
+
+namespace dew {
+
+/// One logged step, as it goes to the console and to metrics.jsonl.
+struct StepReport {
+  std::int64_t step = 0, steps = 0;
+  double loss = 0, grad_norm = 0, lr = 0;
+  std::int64_t tokens = 0;  ///< cumulative
+  double tokens_per_second = 0, step_seconds = 0, mfu = 0;
+  double data_wait_seconds = 0, comm_wait_seconds = 0;
+  std::int64_t memory_bytes = 0;
+};
+
+class Console {
+ public:
+  /// `terminal`: refresh a progress line in place.
+  Console(const Log& log, bool terminal) : log_(log), terminal_(terminal) {}
+
+  void head(const RunSetup& setup, const HostResources& host, double peak_flops);
+  void line(const std::string& text);
+  void step(const StepReport& report);
+  void evaluation(std::int64_t step, double loss);
+  /// Refreshes the progress line, at most ten times a second.
+  void progress(std::int64_t step, std::int64_t steps, double loss, double step_seconds);
+  /// Removes the progress line.
+  void finish();
+
+ private:
+  const Log& log_;
+  bool terminal_;
+  bool shown_ = false;
+  double refreshed_ = 0;
+};
+
+}  // namespace dew

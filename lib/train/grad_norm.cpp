@@ -1,0 +1,42 @@
+#include "train/grad_norm.h"
+
+#include <cmath>
+
+#include "base/text.h"
+#include "base/timer.h"
+#include "kernels/reduce.h"
+
+namespace dew {
+
+StepSums sum_step(const ParamStore& store, double local_loss, Wishes wishes, const HostGroup& ranks) {
+  std::vector<double> values{local_loss, wishes.stop ? 1.0 : 0.0, wishes.save ? 1.0 : 0.0};
+  for (const ShardedParameter& param : store.params())
+    values.push_back(param.owned ? kernels::sum_of_squares(store.stream(), param.gradient) : 0.0);
+  StepSums sums;
+  {
+    ScopeTimer timer(sums.wait_seconds);
+    ranks.sum(values);
+  }
+  sums.loss = values[0];
+  sums.stop = values[1] > 0;
+  sums.save = values[2] > 0;
+  sums.squares.assign(values.begin() + 3, values.end());
+  double total = 0;
+  for (double square : sums.squares) total += square;
+  sums.grad_norm = std::sqrt(total);
+  return sums;
+}
+
+std::string non_finite(const ParamStore& store, const StepSums& sums) {
+  if (!std::isfinite(sums.loss)) return "loss is " + format("%g", sums.loss);
+  for (std::size_t i = 0; i < sums.squares.size(); ++i)
+    if (!std::isfinite(sums.squares[i]))
+      return format("gradient of %s is not finite (sum of squares %g)", store.params()[i].spec.name.c_str(),
+                    sums.squares[i]);
+  if (!std::isfinite(sums.grad_norm)) return "gradient norm is " + format("%g", sums.grad_norm);
+  return {};
+}
+
+double clip_factor(double norm, double limit) { return norm > limit ? limit / norm : 1.0; }
+
+}  // namespace dew

@@ -1,0 +1,234 @@
+#include "train/leaf_comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/text.h"
+#include "tensor/copy.h"
+#include "train/data_feed.h"
+#include "train/gathered_state.h"
+#include "train/grad_norm.h"
+#include "train/lr_schedule.h"
+
+namespace dew {
+namespace {
+
+using Leaves = std::vector<std::vector<double>>;
+
+constexpr double kF64Bound = 1e-11;    // relative, in L2: rounding of a few thousand sums in another order
+constexpr double kF32Factor = 4;       // times the distance of one rank in the same precision
+constexpr double kF32Floor = 1e-7;     // relative: where one rank happens to be nearly exact
+
+/// A spec for the same steps whole on one rank: one microbatch, everything kept.
+RunSpec one_rank_spec(const RunSpec& spec, DType compute) {
+  RunSpec whole = spec;
+  whole.accumulate = 1;
+  whole.recompute = {};
+  if (compute == DType::kF64) whole.precision = {DType::kF64, DType::kF64, DType::kF64};
+  return whole;
+}
+
+/// The run whole on this process alone.
+class OneRank {
+ public:
+  OneRank(const RunSetup& setup, DType compute)
+      : spec_(one_rank_spec(setup.spec, compute)),
+        group_(HostGroup::alone()),
+        allocator_(Device{}),
+        stream_(allocator_),
+        mesh_(group_, MeshShape{}, {}),
+        engine_({spec_, setup.model, setup.rules, keep_all_}, mesh_, stream_),
+        feed_(*setup.source, spec_, mesh_, group_) {}
+
+  Engine& engine() { return engine_; }
+
+  double gradients(std::int64_t step) {
+    const auto batches = feed_.step(step, engine_.token_placements(), stream_);
+    return engine_.gradients(batches);
+  }
+  double norm() {
+    const StepSums sums = sum_step(engine_.store(), 0, {}, group_);
+    return sums.grad_norm;
+  }
+  Leaves gradient_leaves() {
+    return gather_whole(engine_.store(), group_, [](const ShardedParameter& p) { return p.gradient; });
+  }
+  Leaves weights() {
+    return gather_whole(engine_.store(), group_, [](const ShardedParameter& p) { return p.master; });
+  }
+  void set_gradients(const Leaves& leaves) {
+    set(leaves, [](const ShardedParameter& p) { return p.gradient; });
+  }
+  void set_weights(const Leaves& leaves) {
+    set(leaves, [](const ShardedParameter& p) { return p.master; });
+  }
+
+ private:
+  template <class Local>
+  void set(const Leaves& leaves, const Local& local) {
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      const Tensor target = local(engine_.store().params()[i]);
+      visit_float(target.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        std::transform(leaves[i].begin(), leaves[i].end(), target.template data<T>(),
+                       [](double x) { return static_cast<T>(x); });
+      });
+    }
+  }
+
+  RunSpec spec_;
+  RematPolicy keep_all_;
+  HostGroup group_;
+  Allocator allocator_;
+  Stream stream_;
+  Mesh mesh_;
+  Engine engine_;
+  DataFeed feed_;
+};
+
+double l2(const std::vector<double>& x) {
+  double sum = 0;
+  for (double value : x) sum += value * value;
+  return std::sqrt(sum);
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(sum);
+}
+
+/// Number of elements whose bits differ; both hold the same dtype widened to f64.
+double differing(const std::vector<double>& a, const std::vector<double>& b) {
+  double count = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) count += a[i] == b[i] ? 0 : 1;
+  return count;
+}
+
+/// Compares on rank 0 and collects the leaves.
+class Judge {
+ public:
+  explicit Judge(const RunSetup& setup) : setup_(setup), one_(setup, setup.spec.precision.compute) {
+    if (setup.spec.precision.compute != DType::kF64) exact_.emplace(setup, DType::kF64);
+    one_.engine().initialize();
+    for (const ShardedParameter& p : one_.engine().store().params()) names_.push_back(p.spec.name);
+  }
+
+  void initial(const Leaves& weights, Comparison& result) {
+    const Leaves whole = one_.weights();
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      result.leaves.push_back({0, "initial", names_[i], differing(weights[i], whole[i]), l2(whole[i]), 0});
+  }
+
+  void step(std::int64_t step, const StepSums& sums, const Leaves& gradients, Comparison& result) {
+    if (exact_) exact_->set_weights(one_.weights());
+    const double loss = one_.gradients(step - 1), norm = one_.norm();
+    const Leaves whole = one_.gradient_leaves();
+    double exact_loss = loss, exact_norm = norm;
+    Leaves exact;
+    if (exact_) {
+      exact_loss = exact_->gradients(step - 1);
+      exact_norm = exact_->norm();
+      exact = exact_->gradient_leaves();
+      exact_->engine().store().weights_changed();
+    }
+    scalar(step, "loss", sums.loss, loss, exact_loss, result);
+    scalar(step, "grad_norm", sums.grad_norm, norm, exact_norm, result);
+    double elements = 0;
+    for (const auto& leaf : whole) elements += static_cast<double>(leaf.size());
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      const auto& truth = exact_ ? exact[i] : whole[i];
+      const double share = std::sqrt(static_cast<double>(truth.size()) / elements);
+      const double scale = std::max(l2(truth), exact_norm * share);
+      const double bound =
+          exact_ ? std::max(kF32Factor * distance(whole[i], truth), kF32Floor * scale) : kF64Bound * scale;
+      result.leaves.push_back({step, "gradient", names_[i], distance(gradients[i], truth), l2(truth), bound});
+    }
+  }
+
+  void update(std::int64_t step, double lr, double scale, const Leaves& gradients, const Leaves& weights,
+              Comparison& result) {
+    one_.set_gradients(gradients);
+    one_.engine().update(step, lr, scale);
+    const Leaves whole = one_.weights();
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      result.leaves.push_back({step, "update", names_[i], differing(weights[i], whole[i]), l2(whole[i]), 0});
+  }
+
+ private:
+  void scalar(std::int64_t step, const char* kind, double mine, double one, double exact, Comparison& result) {
+    const double bound = exact_ ? std::max(kF32Factor * std::abs(one - exact), kF32Floor * std::abs(exact))
+                                : kF64Bound * std::abs(exact);
+    result.leaves.push_back({step, kind, "", std::abs(mine - exact), std::abs(exact), bound});
+  }
+
+  const RunSetup& setup_;
+  OneRank one_;
+  std::optional<OneRank> exact_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+bool Comparison::passed() const {
+  return !leaves.empty() && std::all_of(leaves.begin(), leaves.end(), [](const auto& leaf) { return leaf.passed(); });
+}
+
+std::string Comparison::table(std::size_t rows) const {
+  std::vector<const LeafResult*> order;
+  for (const LeafResult& leaf : leaves) order.push_back(&leaf);
+  const auto badness = [](const LeafResult& leaf) {
+    if (std::isnan(leaf.difference)) return std::numeric_limits<double>::infinity();
+    return leaf.bound > 0 ? leaf.difference / leaf.bound : leaf.difference;
+  };
+  std::stable_sort(order.begin(), order.end(), [&badness](const auto* a, const auto* b) { return badness(*a) > badness(*b); });
+  std::string text = format("%-4s %-10s %-32s %12s %12s %12s\n", "step", "what", "leaf", "difference", "bound", "size");
+  for (std::size_t i = 0; i < std::min(rows, order.size()); ++i) {
+    const LeafResult& leaf = *order[i];
+    text += format("%-4lld %-10s %-32s %12.3e %12.3e %12.3e%s\n", static_cast<long long>(leaf.step), leaf.kind.c_str(),
+                   leaf.name.c_str(), leaf.difference, leaf.bound, leaf.scale, leaf.passed() ? "" : "  FAILED");
+  }
+  const auto failed = std::count_if(leaves.begin(), leaves.end(), [](const auto& leaf) { return !leaf.passed(); });
+  text += format("%zu leaves compared, %lld failed", leaves.size(), static_cast<long long>(failed));
+  return text;
+}
+
+Comparison compare_with_one_rank(const RunSetup& setup, std::int64_t steps) {
+  const HostGroup& ranks = setup.ranks;
+  Allocator allocator(Device{});
+  Stream stream(allocator);
+  const Mesh mesh(ranks, setup.mesh, {});
+  stream.set_progress([&mesh] { mesh.poll(); });
+  Engine engine(setup.parts(), mesh, stream);
+  const DataFeed feed(*setup.source, setup.spec, mesh, ranks);
+  engine.initialize();
+  const bool judges = ranks.rank() == 0;
+  std::optional<Judge> judge;
+  if (judges) judge.emplace(setup);
+  Comparison result;
+  const auto gradient = [](const ShardedParameter& p) { return p.gradient; };
+  const auto master = [](const ShardedParameter& p) { return p.master; };
+  const Leaves start = gather_whole(engine.store(), ranks, master);
+  if (judges) judge->initial(start, result);
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    const auto batches = feed.step(step - 1, engine.token_placements(), stream);
+    const double loss = engine.gradients(batches);
+    const StepSums sums = sum_step(engine.store(), loss, {}, ranks);
+    const Leaves gradients = gather_whole(engine.store(), ranks, gradient);
+    const double lr = learning_rate(setup.spec.schedule, setup.spec.optimizer.lr,
+                                    setup.spec.schedule.steps.value_or(setup.spec.run.steps), step);
+    const double scale = setup.spec.optimizer.clip ? clip_factor(sums.grad_norm, *setup.spec.optimizer.clip) : 1.0;
+    engine.update(step, lr, scale);
+    const Leaves weights = gather_whole(engine.store(), ranks, master);
+    if (!judges) continue;
+    judge->step(step, sums, gradients, result);
+    judge->update(step, lr, scale, gradients, weights, result);
+  }
+  std::int64_t passed = !judges || result.passed() ? 1 : 0;
+  ranks.min({&passed, 1});
+  if (!judges) result.leaves.push_back({steps, "verdict", "", passed == 1 ? 0.0 : 1.0, 0, 0});
+  return result;
+}
+
+}  // namespace dew

@@ -1,0 +1,71 @@
+// The training run: builds everything, restores, loops, evaluates, logs and saves.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "comm/mpi_env.h"
+#include "train/console.h"
+#include "train/data_feed.h"
+#include "train/engine.h"
+#include "train/grad_norm.h"
+#include "train/run_setup.h"
+#include "train/signals.h"
+#include "train/throughput.h"
+
+namespace dew {
+
+class MetricsLog;
+
+/// What the trainer is given; the referents outlive it.
+struct TrainerParts {
+  const RunSetup& setup;
+  const HostResources& host;
+  const StopSignals& signals;
+  const Log& log;
+  bool terminal = false;   ///< rank 0 prints to a terminal
+};
+
+enum class RunEnd : std::uint8_t { kDone, kStopped };
+
+class Trainer {
+ public:
+  /// Builds the mesh and the sharded state, makes the run's directory and restores the newest checkpoint as
+  /// `checkpoint.resume` says. Throws ConfigError for a directory that cannot serve. Collective.
+  explicit Trainer(const TrainerParts& parts);
+  ~Trainer();
+
+  /// Trains to run.steps, or until a signal: then the state is saved. Throws SharedError on a loss or gradient that is
+  /// not finite, before the update and before any save. Collective.
+  RunEnd run();
+
+ private:
+  void open_directory();
+  void restore();
+  void open_logs();
+  StepSums train_step(std::int64_t step);
+  void log_step(std::int64_t step, const StepSums& sums, double lr);
+  void evaluate(std::int64_t step);
+  void save(std::int64_t step);
+  bool save_is_due(std::int64_t step) const;
+  double rate_of(std::int64_t step) const;
+  std::int64_t tokens_at(std::int64_t step) const;
+
+  TrainerParts parts_;
+  const RunSpec& spec_;
+  const HostGroup& ranks_;
+  Console console_;
+  Allocator allocator_;
+  Stream stream_;
+  Mesh mesh_;
+  Engine engine_;
+  DataFeed feed_;
+  std::unique_ptr<MetricsLog> metrics_;
+  Throughput throughput_;
+  double peak_flops_ = 0;
+  double saved_at_ = 0;           ///< steady seconds of the last save
+  std::int64_t first_step_ = 0;   ///< steps done when the run started
+  std::int64_t saved_step_ = -1, evaluated_step_ = -1;
+};
+
+}  // namespace dew

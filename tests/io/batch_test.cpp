@@ -1,0 +1,248 @@
+#include "io/batch.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "io/temp_folder.h"
+
+namespace dew {
+namespace {
+
+constexpr std::int64_t kValidationBase = 1'000'000;  ///< ids of the validation split start here
+
+/// Token i of training is i, so that a token tells where it was read. Notes what is read and hinted.
+class Counting final : public TokenSource {
+ public:
+  Counting(std::int64_t train, std::int64_t validation) : train_(train), validation_(validation) {}
+
+  std::int64_t vocab_size() const override { return 2 * kValidationBase; }
+  std::int64_t tokens(Split split) const override { return split == Split::kTrain ? train_ : validation_; }
+  void read(Split split, std::int64_t begin, std::span<std::int32_t> ids) const override {
+    const auto count = static_cast<std::int64_t>(ids.size());
+    DEW_CHECK(begin >= 0 && begin + count <= tokens(split), begin, count, tokens(split));
+    ++reads_;
+    if (split == Split::kTrain) read_ranges_.insert({begin, count});
+    const std::int64_t base = split == Split::kTrain ? 0 : kValidationBase;
+    for (std::int64_t i = 0; i < count; ++i)
+      ids[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(base + begin + i);
+  }
+  void will_need(Split, std::int64_t begin, std::int64_t count) const override {
+    hinted_.insert({begin, count});
+  }
+  std::string describe() const override { return "a counting source"; }
+
+  using Ranges = std::multiset<std::pair<std::int64_t, std::int64_t>>;
+  mutable Ranges read_ranges_, hinted_;
+  mutable int reads_ = 0;
+
+ private:
+  std::int64_t train_, validation_;
+};
+
+struct Cpu {
+  Allocator allocator{Device{}};
+  Stream stream{allocator};
+};
+
+std::vector<std::int32_t> values(const Tensor& tensor) {
+  const std::int32_t* first = tensor.data<std::int32_t>();
+  return {first, first + tensor.numel()};
+}
+
+PositionRange all_of(std::int64_t seq_len) {
+  return {0, seq_len};
+}
+
+TEST(BatchReader, TargetsAreTheTokensThatFollow) {
+  const Counting source(33 * 20 + 1, 0);
+  const BatchReader reader(source, 33, 1, RowSplit{6, 0, 1, 1}, all_of(33));
+  Cpu cpu;
+
+  for (std::int64_t step = 0; step < 5; ++step) {
+    const Batch batch = reader.train(step, 0, cpu.stream);
+    ASSERT_EQ(batch.tokens.shape(), (Shape{6, 33}));
+    ASSERT_EQ(batch.targets.shape(), (Shape{6, 33}));
+    ASSERT_EQ(batch.tokens.dtype(), DType::kI32);
+    ASSERT_EQ(batch.valid, 6 * 33);
+    ASSERT_EQ(batch.first_position, 0);
+    const std::vector<std::int32_t> tokens = values(batch.tokens), targets = values(batch.targets);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      ASSERT_EQ(targets[i], tokens[i] + 1);
+      ASSERT_EQ(tokens[i] % 33, static_cast<std::int32_t>(i % 33)) << "windows start seq_len apart";
+    }
+  }
+}
+
+TEST(BatchReader, ReadsEveryWindowOnceAnEpochAndRunsAcrossItsEnd) {
+  const Counting source(4 * 21 + 2, 0);  // 21 windows and one token over; 6 rows a step do not divide 21
+  const BatchReader reader(source, 4, 7, RowSplit{6, 0, 1, 1}, all_of(4));
+  Cpu cpu;
+  std::vector<std::int32_t> first_tokens;
+  for (std::int64_t step = 0; step < 7; ++step) {
+    const std::vector<std::int32_t> tokens = values(reader.train(step, 0, cpu.stream).tokens);
+    for (std::size_t row = 0; row < 6; ++row) first_tokens.push_back(tokens[4 * row]);
+  }
+
+  ASSERT_EQ(reader.train_windows(), 21);
+  std::map<std::int32_t, int> times;
+  for (const std::int32_t token : first_tokens) ++times[token];
+  EXPECT_EQ(times.size(), 21u);
+  for (const auto& [token, count] : times) EXPECT_EQ(count, 2) << token;
+  EXPECT_EQ(std::set<std::int32_t>(first_tokens.begin(), first_tokens.begin() + 21).size(), 21u);
+}
+
+TEST(BatchReader, GivesTheSameGlobalRowsAtEveryRankAndMicrobatchCount) {
+  const Counting source(5 * 40 + 1, 0);
+  Cpu cpu;
+  const auto rows_of_step = [&](std::int64_t step, std::int64_t ranks, std::int64_t microbatches) {
+    std::vector<std::int32_t> rows;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+      const BatchReader reader(source, 5, 2, RowSplit{12, rank, ranks, microbatches}, all_of(5));
+      for (std::int64_t m = 0; m < microbatches; ++m) {
+        const Batch batch = reader.train(step, m, cpu.stream);
+        EXPECT_EQ(batch.tokens.dim(0), 12 / ranks / microbatches);
+        for (const std::int32_t id : values(batch.tokens)) rows.push_back(id);
+        for (const std::int32_t id : values(batch.targets)) EXPECT_GE(id, 1);
+      }
+    }
+    return rows;
+  };
+
+  for (const std::int64_t step : {0, 3, 1000}) {
+    const std::vector<std::int32_t> whole = rows_of_step(step, 1, 1);
+    for (const auto& [ranks, microbatches] :
+         std::vector<std::pair<int, int>>{{2, 1}, {3, 2}, {4, 3}, {1, 12}, {12, 1}}) {
+      EXPECT_EQ(rows_of_step(step, ranks, microbatches), whole)
+          << step << ' ' << ranks << ' ' << microbatches;
+    }
+  }
+}
+
+TEST(BatchReader, TakesTargetsAtTheEdgeOfAPartFromTheWindow) {
+  const Counting source(33 * 9 + 1, 0);
+  Cpu cpu;
+  const RowSplit split{4, 0, 1, 1};
+  const Batch whole = BatchReader(source, 33, 1, split, all_of(33)).train(2, 0, cpu.stream);
+  const std::vector<std::int32_t> tokens = values(whole.tokens), targets = values(whole.targets);
+
+  for (const PositionRange part :
+       {PositionRange{0, 16}, PositionRange{16, 17}, PositionRange{32, 1}, PositionRange{33, 0}}) {
+    const Batch batch = BatchReader(source, 33, 1, split, part).train(2, 0, cpu.stream);
+    ASSERT_EQ(batch.first_position, part.begin);
+    ASSERT_EQ(batch.valid, 4 * part.length);
+    const std::vector<std::int32_t> part_tokens = values(batch.tokens), part_targets = values(batch.targets);
+    for (std::int64_t row = 0; row < 4; ++row) {
+      for (std::int64_t i = 0; i < part.length; ++i) {
+        const auto here = static_cast<std::size_t>(row * part.length + i);
+        const auto there = static_cast<std::size_t>(row * 33 + part.begin + i);
+        ASSERT_EQ(part_tokens[here], tokens[there]);
+        ASSERT_EQ(part_targets[here], targets[there]);
+      }
+    }
+  }
+}
+
+TEST(BatchReader, HintsExactlyWhatTheNextStepReads) {
+  const Counting source(8 * 30 + 1, 0);
+  const BatchReader reader(source, 8, 3, RowSplit{12, 1, 2, 3}, PositionRange{2, 5});
+  Cpu cpu;
+  for (std::int64_t m = 0; m < 3; ++m) reader.train(4, m, cpu.stream);
+  const Counting::Ranges hinted = source.hinted_;
+  source.read_ranges_.clear();
+
+  for (std::int64_t m = 0; m < 3; ++m) reader.train(5, m, cpu.stream);
+
+  EXPECT_EQ(hinted.size(), 6u);
+  EXPECT_EQ(hinted, source.read_ranges_);
+}
+
+TEST(BatchReader, ValidatesInFileOrderAndPadsTheLastRows) {
+  const Counting source(100, 3 * 10 + 1);  // ten windows over batches of four: two rows of padding
+  Cpu cpu;
+  std::vector<std::int32_t> first_tokens;
+  std::int64_t valid = 0;
+  for (std::int64_t index = 0; index < 3; ++index) {
+    for (std::int64_t rank = 0; rank < 2; ++rank) {
+      const BatchReader reader(source, 3, 1, RowSplit{4, rank, 2, 2}, all_of(3));
+      ASSERT_EQ(reader.validation_windows(), 10);
+      ASSERT_EQ(reader.validation_batches(), 3);
+      const Batch batch = reader.validation(index, cpu.stream);
+      ASSERT_EQ(batch.tokens.shape(), (Shape{2, 3}));
+      valid += batch.valid;
+      const std::vector<std::int32_t> tokens = values(batch.tokens), targets = values(batch.targets);
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        const bool padding = index == 2 && rank == 1;
+        ASSERT_EQ(targets[i], padding ? -1 : tokens[i] + 1);
+        ASSERT_EQ(tokens[i] == 0, padding);
+        if (i % 3 == 0 && !padding) first_tokens.push_back(tokens[i]);
+      }
+    }
+  }
+
+  EXPECT_EQ(valid, 30);
+  ASSERT_EQ(first_tokens.size(), 10u);
+  for (std::size_t i = 0; i < 10; ++i)
+    EXPECT_EQ(first_tokens[i], kValidationBase + 3 * static_cast<std::int32_t>(i));
+  const BatchReader reader(source, 3, 1, RowSplit{4, 0, 2, 2}, all_of(3));
+  EXPECT_THROW(reader.validation(3, cpu.stream), Error);
+}
+
+TEST(BatchReader, MakesOnlyShapesOnAMetaDevice) {
+  const Counting source(100, 50);
+  const BatchReader reader(source, 4, 1, RowSplit{6, 0, 1, 2}, all_of(4));
+  Allocator allocator(Device{Device::Kind::kMeta, 0});
+  Stream stream(allocator);
+
+  const Batch train = reader.train(0, 1, stream), validation = reader.validation(0, stream);
+
+  EXPECT_EQ(train.tokens.shape(), (Shape{3, 4}));
+  EXPECT_EQ(validation.targets.shape(), (Shape{6, 4}));
+  EXPECT_EQ(train.valid, 12);
+  EXPECT_EQ(source.reads_, 0);
+  EXPECT_TRUE(source.hinted_.empty());
+  constexpr auto kBuffers = static_cast<std::size_t>(Owner::kBuffers);
+  EXPECT_EQ(allocator.use().live[kBuffers], allocator.use().total_live);
+  EXPECT_GE(allocator.use().live[kBuffers], 2 * (3 + 6) * 4 * 4);
+}
+
+TEST(BatchReader, TellsEpochAndRowOfAStep) {
+  const Counting source(4 * 21 + 1, 0);
+  const BatchReader reader(source, 4, 1, RowSplit{6, 0, 1, 1}, all_of(4));
+
+  EXPECT_EQ(reader.position(0).epoch, 0);
+  EXPECT_EQ(reader.position(3).epoch, 0);
+  EXPECT_EQ(reader.position(3).window, 18);
+  EXPECT_EQ(reader.position(4).epoch, 1);
+  EXPECT_EQ(reader.position(4).window, 3);
+}
+
+TEST(BatchReader, RefusesSplitsWithoutAWholeWindowWithTheNumbers) {
+  const auto error = [](std::int64_t train, std::int64_t validation) {
+    const Counting source(train, validation);
+    return message_of<ConfigError>([&] { BatchReader(source, 64, 1, RowSplit{1, 0, 1, 1}, all_of(64)); });
+  };
+
+  EXPECT_EQ(error(65, 0), "");
+  EXPECT_EQ(error(65, 65), "");
+  EXPECT_EQ(error(64, 0),
+            "data: the training split of a counting source holds 64 tokens, and one window of data.seq_len "
+            "64 takes 65");
+  EXPECT_NE(error(65, 64).find("data: the validation split of a counting source holds 64 tokens"),
+            std::string::npos);
+}
+
+TEST(BatchReader, RefusesRowsThatDoNotDivideAndPartsBeyondTheWindow) {
+  const Counting source(1000, 0);
+
+  EXPECT_THROW(BatchReader(source, 8, 1, RowSplit{7, 0, 2, 1}, all_of(8)), Error);
+  EXPECT_THROW(BatchReader(source, 8, 1, RowSplit{8, 2, 2, 1}, all_of(8)), Error);
+  EXPECT_THROW(BatchReader(source, 8, 1, RowSplit{8, 0, 2, 1}, PositionRange{4, 5}), Error);
+}
+
+}  // namespace
+}  // namespace dew
