@@ -3,7 +3,9 @@
 
 #include <boost/program_options.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <optional>
@@ -43,16 +45,18 @@ po::options_description options() {
       "overrides a key of the file; may be repeated")(
       "resume", po::value<std::string>()->value_name("auto|never|require"), "overrides checkpoint.resume")(
       "verify", po::value<std::string>()->implicit_value("1")->value_name("STEPS"),
-      "runs STEPS steps (default 1) on the mesh and whole on one rank, compares loss, gradient norm, every gradient "
+      "runs STEPS steps (default 1) on the mesh and whole on one rank, compares loss, gradient norm, every "
+      "gradient "
       "and update, and writes nothing; exit 0 when they agree, 1 when not")(
-      "plan", po::value<std::string>()->implicit_value("")->value_name("search"), "not available in this version")(
-      "run-file", po::value<std::vector<std::string>>(), "");
+      "plan", po::value<std::string>()->implicit_value("")->value_name("search"),
+      "not available in this version")("run-file", po::value<std::vector<std::string>>(), "");
   return all;
 }
 
 std::int64_t verify_steps(const std::string& text) {
   constexpr std::int64_t kMost = 1000;
-  if (text == "shrink") throw dew::ConfigError("--verify=shrink: not available in this version; accepted: a number of steps");
+  if (text == "shrink")
+    throw dew::ConfigError("--verify=shrink: not available in this version; accepted: a number of steps");
   std::size_t used = 0;
   std::int64_t steps = 0;
   if (!text.empty() && text.size() <= 4 && text.find_first_not_of("0123456789") == std::string::npos)
@@ -70,7 +74,8 @@ CommandLine parse(int argc, char** argv) {
   try {
     // No guessing: an abbreviated option is an unknown one.
     const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(style).run(), given);
+    po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(style).run(),
+              given);
   } catch (const po::error& error) {
     throw dew::ConfigError(std::string(error.what()) + "; see dew_train --help");
   }
@@ -83,8 +88,10 @@ CommandLine parse(int argc, char** argv) {
   if (given.contains("set")) line.overrides = given["set"].as<std::vector<std::string>>();
   if (given.contains("resume")) line.resume = given["resume"].as<std::string>();
   if (given.contains("verify")) line.verify_steps = verify_steps(given["verify"].as<std::string>());
-  const auto files = given.contains("run-file") ? given["run-file"].as<std::vector<std::string>>() : std::vector<std::string>{};
-  if (files.size() != 1) throw dew::ConfigError("give one run description: dew_train RUN.yaml; see dew_train --help");
+  const auto files = given.contains("run-file") ? given["run-file"].as<std::vector<std::string>>()
+                                                : std::vector<std::string>{};
+  if (files.size() != 1)
+    throw dew::ConfigError("give one run description: dew_train RUN.yaml; see dew_train --help");
   line.run_file = files.front();
   return line;
 }
@@ -96,9 +103,10 @@ dew::Config read_config(const CommandLine& line, const dew::HostGroup& world) {
   if (world.rank() == 0) {
     std::ifstream file(line.run_file, std::ios::binary);
     std::ostringstream all;
-    readable = file && all << file.rdbuf();
+    readable = file.is_open() && !std::filesystem::is_directory(line.run_file);
+    if (readable)
+      all << file.rdbuf();  // sets the fail bit of `all` for an empty file, which the parser refuses
     text = all.str();
-    if (text.empty() && readable == false && file) readable = true;  // an empty file sets no state but fails to insert
   }
   std::int64_t ok = readable ? 1 : 0;
   world.min({&ok, 1});
@@ -107,6 +115,17 @@ dew::Config read_config(const CommandLine& line, const dew::HostGroup& world) {
   for (const std::string& assignment : line.overrides) config.set(assignment);
   if (line.resume) config.set("checkpoint.resume=" + *line.resume);
   return config;
+}
+
+/// Whether a person watches. Under mpirun a rank's output is a pseudo-terminal whatever mpirun's own output
+/// is, so the launcher's is looked at instead.
+bool prints_to_terminal() {
+  if (isatty(STDOUT_FILENO) == 0) return false;
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) return true;
+  std::error_code error;
+  const auto launcher =
+      std::filesystem::read_symlink(dew::format("/proc/%d/fd/1", getppid()), error).string();
+  return !error && (launcher.starts_with("/dev/pts/") || launcher.starts_with("/dev/tty"));
 }
 
 int run(const CommandLine& line, const dew::MpiEnv& mpi, const dew::HostResources& host,
@@ -118,11 +137,12 @@ int run(const CommandLine& line, const dew::MpiEnv& mpi, const dew::HostResource
     log.line(result.table(20));
     return result.passed() ? 0 : kExitFailed;
   }
-  dew::Trainer trainer({*setup, host, signals, log, isatty(STDOUT_FILENO) == 1});
+  dew::Trainer trainer({*setup, host, signals, log, prints_to_terminal()});
   return trainer.run() == dew::RunEnd::kStopped ? kExitStopped : 0;
 }
 
-/// Every rank has the same error: rank 0 prints it, and all leave together, so that the launcher kills nobody.
+/// Every rank has the same error: rank 0 prints it, and all leave together, so that the launcher kills
+/// nobody.
 int end_together(const dew::MpiEnv& mpi, const std::string& text, int status) {
   if (mpi.world().rank() == 0) std::fprintf(stderr, "dew_train: %s\n", text.c_str());
   mpi.world().barrier();

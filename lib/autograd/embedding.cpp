@@ -11,7 +11,9 @@ Var embedding(Tape& tape, const Tensor& tokens, const Placements& placements, Pa
   kernels::embedding_forward(tape.stream(), flat, values, y);
   return tape.record(
       "embedding", {}, y, placements, [](Backward&) {},
-      [table, flat](WeightBackward& g) { kernels::embedding_backward(g.stream(), flat, g.out(), g.grad(table)); });
+      [table, flat](WeightBackward& g) {
+        kernels::embedding_backward(g.stream(), flat, g.out(), g.grad(table));
+      });
 }
 
 }  // namespace dew

@@ -14,7 +14,8 @@ Var linear(Tape& tape, const Var& x, ParamRef w) {
   return tape.record(
       "linear", {x}, y, x.placements,
       [w](Backward& g) {
-        if (g.wants(0)) kernels::gemm(g.stream(), g.out(), Transpose::kNo, g.param(w), Transpose::kNo, g.in(0));
+        if (g.wants(0))
+          kernels::gemm(g.stream(), g.out(), Transpose::kNo, g.param(w), Transpose::kNo, g.in(0));
       },
       [w, saved = x.value](WeightBackward& g) {
         kernels::gemm(g.stream(), g.out(), Transpose::kYes, saved, Transpose::kNo, g.grad(w));

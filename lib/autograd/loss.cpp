@@ -15,7 +15,8 @@ Var head_loss(Tape& tape, const Var& x, ParamRef w, const Tensor& targets, doubl
   DEW_CHECK(x.value.dim(0) == targets.numel() && chunk >= 1, x.value.shape(), targets.shape(), chunk);
   Stream& stream = tape.stream();
   const Tensor& weight = tape.param(w);
-  const std::int64_t tokens = x.value.dim(0), vocab = weight.dim(0), step = std::min(chunk, std::max<std::int64_t>(tokens, 1));
+  const std::int64_t tokens = x.value.dim(0), vocab = weight.dim(0),
+                     step = std::min(chunk, std::max<std::int64_t>(tokens, 1));
   const Tensor flat_targets = targets.range(0, tokens);
   Tensor loss = Tensor::zeros({1}, DType::kF64, stream, Owner::kActivations);
   Tensor dx;

@@ -1,5 +1,5 @@
-// All an op may know of a parameter: its place in the block's list. The tape asks what is bound there when it needs the
-// value, so that a released gather can be neither kept alive nor read stale.
+// All an op may know of a parameter: its place in the block's list. The tape asks what is bound there when it
+// needs the value, so that a released gather can be neither kept alive nor read stale.
 #pragma once
 
 #include <vector>

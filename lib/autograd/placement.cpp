@@ -24,7 +24,8 @@ Placements Placements::summed() const {
 }
 
 std::string Placements::str() const {
-  const AxisSet sharded_axes = axes_that_are(Placement::kSharded), partial_axes = axes_that_are(Placement::kPartial);
+  const AxisSet sharded_axes = axes_that_are(Placement::kSharded),
+                partial_axes = axes_that_are(Placement::kPartial);
   std::string text;
   if (!sharded_axes.empty()) text = "sharded(" + sharded_axes.str() + ")";
   if (!partial_axes.empty()) text += (text.empty() ? "partial(" : " partial(") + partial_axes.str() + ")";

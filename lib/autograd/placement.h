@@ -1,5 +1,5 @@
-// How a value relates to the other ranks of each mesh axis. Ops check placements, so that a sum taken twice, or a
-// nonlinear function of a partial sum, does not run.
+// How a value relates to the other ranks of each mesh axis. Ops check placements, so that a sum taken twice,
+// or a nonlinear function of a partial sum, does not run.
 #pragma once
 
 #include <array>

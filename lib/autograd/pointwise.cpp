@@ -20,9 +20,10 @@ Var swiglu(Tape& tape, const Var& gate, const Var& up) {
   DEW_CHECK(!gate.placements.any_partial(), gate.placements.str());
   Tensor y = tape.empty(gate.value.shape(), gate.value.dtype());
   kernels::swiglu_forward(tape.stream(), gate.value, up.value, y);
-  return tape.record("swiglu", {gate, up}, y, gate.placements, [gate = gate.value, up = up.value](Backward& g) {
-    kernels::swiglu_backward(g.stream(), gate, up, g.out(), g.in(0), g.in(1));
-  });
+  return tape.record("swiglu", {gate, up}, y, gate.placements,
+                     [gate = gate.value, up = up.value](Backward& g) {
+                       kernels::swiglu_backward(g.stream(), gate, up, g.out(), g.in(0), g.in(1));
+                     });
 }
 
 Var reshape(Tape& tape, const Var& x, const Shape& shape) {

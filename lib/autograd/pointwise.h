@@ -8,8 +8,8 @@ namespace dew {
 /// y = a + b, of equal shapes and placements. Saves nothing.
 Var add(Tape& tape, const Var& a, const Var& b);
 
-/// y = gate sigmoid(gate) up (SwiGLU, arXiv:2002.05202 eq. 6). gate, up, y [T, F]. Saves both inputs. Refuses partial
-/// sums: the function is not linear.
+/// y = gate sigmoid(gate) up (SwiGLU, arXiv:2002.05202 eq. 6). gate, up, y [T, F]. Saves both inputs. Refuses
+/// partial sums: the function is not linear.
 Var swiglu(Tape& tape, const Var& gate, const Var& up);
 
 /// The same elements under another shape.

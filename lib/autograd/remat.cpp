@@ -19,14 +19,15 @@ struct Replay {
     Scope scope{tape, *mesh, *policy, *rope_tables};
     Vars inputs;
     for (std::size_t i = 0; i < in.size(); ++i)
-      inputs.push_back(g.wants(static_cast<int>(i)) ? tape.input(in[i], placements[i]) : Var{in[i], placements[i], -1});
+      inputs.push_back(g.wants(static_cast<int>(i)) ? tape.input(in[i], placements[i])
+                                                    : Var{in[i], placements[i], -1});
     const Vars outs = body(scope, inputs);
     std::vector<Seed> seeds;
     for (std::size_t i = 0; i < outs.size(); ++i) seeds.push_back({outs[i], g.out(static_cast<int>(i))});
     tape.backward(seeds, g.bound(), WeightMode::kNow, nullptr);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      Tensor gradient = tape.take_gradient(inputs[i]);
-      if (gradient.defined()) g.pass(static_cast<int>(i), std::move(gradient));
+      const Tensor gradient = tape.take_gradient(inputs[i]);
+      if (gradient.defined()) g.pass(static_cast<int>(i), gradient);
     }
   }
 };

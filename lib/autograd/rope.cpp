@@ -4,8 +4,8 @@
 
 namespace dew {
 
-const Tensor& RopeTables::get(Stream& stream, std::int64_t begin, std::int64_t length, std::int64_t head_width,
-                              double theta, DType dtype) {
+const Tensor& RopeTables::get(Stream& stream, std::int64_t begin, std::int64_t length,
+                              std::int64_t head_width, double theta, DType dtype) {
   Tensor& table = tables_[{begin, length, head_width, theta, dtype}];
   if (!table.defined()) {
     table = Tensor::empty({length, head_width}, dtype, stream, Owner::kBuffers);

@@ -9,12 +9,13 @@
 
 namespace dew {
 
-/// Tables by (first position, length, head width, theta, dtype): made once, the same for every layer and step.
+/// Tables by (first position, length, head width, theta, dtype): made once, the same for every layer and
+/// step.
 class RopeTables {
  public:
   /// [length, K]: the cosines, then the sines, of the global positions [begin, begin + length).
-  const Tensor& get(Stream& stream, std::int64_t begin, std::int64_t length, std::int64_t head_width, double theta,
-                    DType dtype);
+  const Tensor& get(Stream& stream, std::int64_t begin, std::int64_t length, std::int64_t head_width,
+                    double theta, DType dtype);
 
  private:
   using TableKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, double, DType>;

@@ -42,7 +42,8 @@ Target Tape::param_gradient(ParamRef ref) {
 
 Var Tape::record(std::string_view op, const Vars& in, Tensor out, const Placements& placements, Vjp vjp,
                  WeightVjp weight) {
-  Vars outs = record(op, in, std::vector<Tensor>{std::move(out)}, placements, std::move(vjp), std::move(weight));
+  Vars outs =
+      record(op, in, std::vector<Tensor>{std::move(out)}, placements, std::move(vjp), std::move(weight));
   return std::move(outs.front());
 }
 
@@ -64,7 +65,7 @@ Vars Tape::record(std::string_view op, const Vars& in, std::vector<Tensor> outs,
   return results;
 }
 
-void Tape::seed(int slot, Tensor gradient) {
+void Tape::seed(int slot, const Tensor& gradient) {
   Slot& target = slots_[static_cast<std::size_t>(slot)];
   DEW_CHECK(gradient.numel() == target.shape.numel() && gradient.dtype() == target.dtype, gradient.shape(),
             target.shape);
@@ -77,8 +78,8 @@ void Tape::seed(int slot, Tensor gradient) {
   target.gradient = std::move(sum);
 }
 
-// Moves the gradients of a node's outputs out of their slots. False when none was reached: the op has no part in the
-// loss. An unreached output among reached ones has a zero gradient.
+// Moves the gradients of a node's outputs out of their slots. False when none was reached: the op has no part
+// in the loss. An unreached output among reached ones has a zero gradient.
 bool Tape::take_out_gradients(const Node& node, std::vector<Tensor>& gradients) {
   bool reached = false;
   for (int slot : node.out) reached = reached || slots_[static_cast<std::size_t>(slot)].gradient.defined();
@@ -92,7 +93,8 @@ bool Tape::take_out_gradients(const Node& node, std::vector<Tensor>& gradients) 
   return true;
 }
 
-void Tape::backward(std::span<const Seed> seeds, const ParamViews& bound, WeightMode mode, DeferredWork* deferred) {
+void Tape::backward(std::span<const Seed> seeds, const ParamViews& bound, WeightMode mode,
+                    DeferredWork* deferred) {
   DEW_CHECK(bound.gradients != nullptr);
   DEW_CHECK(mode == WeightMode::kNow || deferred != nullptr);
   for (const Seed& start : seeds)
@@ -104,6 +106,7 @@ void Tape::backward(std::span<const Seed> seeds, const ParamViews& bound, Weight
     if (!take_out_gradients(node, gradients)) continue;
     Backward handle(*this, node, bound, gradients);
     node.vjp(handle);
+    handle.add_repeated();
     if (!node.weight) continue;
     if (mode == WeightMode::kDefer) {
       deferred->add(std::move(node.weight), std::move(gradients));
@@ -134,7 +137,13 @@ std::string Tape::str() const {
 
 Target Backward::in(int i) {
   DEW_CHECK(wants(i), node_.op, i);
-  Tape::Slot& slot = tape_.slots_[static_cast<std::size_t>(node_.in[static_cast<std::size_t>(i)])];
+  const int index = node_.in[static_cast<std::size_t>(i)];
+  Tape::Slot& slot = tape_.slots_[static_cast<std::size_t>(index)];
+  // A value taken twice by one op: its kernel may write both gradients at once, so each has a tensor of its own.
+  if (std::find(node_.in.begin(), node_.in.begin() + i, index) != node_.in.begin() + i) {
+    repeated_.push_back({index, tape_.empty(slot.shape, slot.dtype)});
+    return {repeated_.back().gradient, false};
+  }
   if (!slot.gradient.defined()) {
     slot.gradient = tape_.empty(slot.shape, slot.dtype);
     return {slot.gradient, false};
@@ -147,8 +156,13 @@ Target Backward::in(int i) {
   return {slot.gradient, true};
 }
 
-void Backward::pass(int i, Tensor gradient) {
-  if (wants(i)) tape_.seed(node_.in[static_cast<std::size_t>(i)], std::move(gradient));
+void Backward::add_repeated() {
+  for (const Repeated& repeated : repeated_) tape_.seed(repeated.slot, repeated.gradient);
+  repeated_.clear();
+}
+
+void Backward::pass(int i, const Tensor& gradient) {
+  if (wants(i)) tape_.seed(node_.in[static_cast<std::size_t>(i)], gradient);
 }
 
 }  // namespace dew

@@ -1,6 +1,7 @@
-// The record of one block run on one microbatch: a list of ops, never a graph. The backward pops nodes from the back and
-// frees what each one saved. A vjp gives input gradients and small weight gradients; matrix-like ops put their weight
-// gradient into a separate phase, which may be deferred (the split that zero-bubble schedules need).
+// The record of one block run on one microbatch: a list of ops, never a graph. The backward pops nodes from
+// the back and frees what each one saved. A vjp gives input gradients and small weight gradients; matrix-like
+// ops put their weight gradient into a separate phase, which may be deferred (the split that zero-bubble
+// schedules need).
 #pragma once
 
 #include <functional>
@@ -29,7 +30,8 @@ using WeightVjp = std::function<void(WeightBackward&)>;
 
 enum class WeightMode : std::uint8_t { kNow, kDefer };
 
-/// Weight gradients put off: each with the output gradients it needs. `run` empties it, in the order of recording.
+/// Weight gradients put off: each with the output gradients it needs. `run` empties it, in the order of
+/// recording.
 class DeferredWork {
  public:
   void add(WeightVjp work, std::vector<Tensor> out_gradients) {
@@ -60,7 +62,9 @@ class Tape {
   Tape& operator=(const Tape&) = delete;
 
   Stream& stream() { return stream_; }
-  Tensor empty(const Shape& shape, DType dtype) { return Tensor::empty(shape, dtype, stream_, Owner::kActivations); }
+  Tensor empty(const Shape& shape, DType dtype) {
+    return Tensor::empty(shape, dtype, stream_, Owner::kActivations);
+  }
 
   /// A value whose gradient is wanted after the backward.
   Var input(Tensor value, const Placements& placements);
@@ -72,15 +76,17 @@ class Tape {
   /// For an op that forms its weight gradient in its forward (the fused head).
   Target param_gradient(ParamRef ref);
 
-  /// Puts an op on the tape. Without `differentiates()` the closures are dropped and the outputs are constants.
+  /// Puts an op on the tape. Without `differentiates()` the closures are dropped and the outputs are
+  /// constants.
   Var record(std::string_view op, const Vars& in, Tensor out, const Placements& placements, Vjp vjp,
              WeightVjp weight = {});
-  Vars record(std::string_view op, const Vars& in, std::vector<Tensor> outs, const Placements& placements, Vjp vjp,
-              WeightVjp weight = {});
+  Vars record(std::string_view op, const Vars& in, std::vector<Tensor> outs, const Placements& placements,
+              Vjp vjp, WeightVjp weight = {});
 
-  /// Runs the tape back from its seeds, freeing node by node; afterwards the tape is empty of nodes. `deferred` must
-  /// not be null with kDefer.
-  void backward(std::span<const Seed> seeds, const ParamViews& bound, WeightMode mode, DeferredWork* deferred);
+  /// Runs the tape back from its seeds, freeing node by node; afterwards the tape is empty of nodes.
+  /// `deferred` must not be null with kDefer.
+  void backward(std::span<const Seed> seeds, const ParamViews& bound, WeightMode mode,
+                DeferredWork* deferred);
   /// Takes the gradient of an input after the backward; undefined when nothing reached it.
   Tensor take_gradient(const Var& input);
 
@@ -102,7 +108,7 @@ class Tape {
     WeightVjp weight;
   };
   int new_slot(const Tensor& value);
-  void seed(int slot, Tensor gradient);
+  void seed(int slot, const Tensor& gradient);
   bool take_out_gradients(const Node& node, std::vector<Tensor>& gradients);
 
   Stream& stream_;
@@ -126,15 +132,23 @@ class Backward {
   /// Where to write or accumulate dL/d(input i). Input i must want it.
   Target in(int i);
   /// Hands a finished gradient of input i over without a copy where that can be. Ignored when not wanted.
-  void pass(int i, Tensor gradient);
+  void pass(int i, const Tensor& gradient);
   const Tensor& param(ParamRef ref) const { return bound_.values[static_cast<std::size_t>(ref.index)]; }
   Target grad(ParamRef ref) { return bound_.gradients->gradient(ref); }
 
  private:
+  friend class Tape;
+  struct Repeated {
+    int slot;
+    Tensor gradient;
+  };
+  void add_repeated();
+
   Tape& tape_;
   const Tape::Node& node_;
   const ParamViews& bound_;
   std::span<const Tensor> out_gradients_;
+  std::vector<Repeated> repeated_;  ///< gradients of inputs that the op takes a second time, added after its vjp
 };
 
 /// What the weight phase of an op may touch.

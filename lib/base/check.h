@@ -1,5 +1,6 @@
-// Errors. A fault of the program or of a library throws Error; a fault of the user's input throws ConfigError,
-// which carries every message found; a fault that all ranks throw at once is a SharedError, so that one of them prints.
+// Errors. A fault of the program or of a library throws Error; a fault of the user's input throws
+// ConfigError, which carries every message found; a fault that all ranks throw at once is a SharedError, so
+// that one of them prints.
 #pragma once
 
 #include <sstream>
@@ -9,7 +10,8 @@
 
 namespace dew {
 
-/// A fault while running: printed with rank and host by the rank that has it; the job ends with exit status 1.
+/// A fault while running: printed with rank and host by the rank that has it; the job ends with exit
+/// status 1.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -21,7 +23,8 @@ class SharedError : public Error {
   using Error::Error;
 };
 
-/// The command line or the run description is wrong. Thrown by every rank alike, before anything is written; exit 2.
+/// The command line or the run description is wrong. Thrown by every rank alike, before anything is written;
+/// exit 2.
 class ConfigError : public Error {
  public:
   explicit ConfigError(std::vector<std::string> messages);
@@ -47,8 +50,8 @@ std::string join_values(const Values&... values) {
 }  // namespace dew
 
 /// Throws Error with the condition, its place and the values when the condition is false.
-#define DEW_CHECK(condition, ...)                                                                             \
-  do {                                                                                                        \
-    if (!(condition)) [[unlikely]]                                                                            \
-      ::dew::detail::check_failed(#condition, __FILE__, __LINE__, ::dew::detail::join_values(__VA_ARGS__));   \
+#define DEW_CHECK(condition, ...)                                                                           \
+  do {                                                                                                      \
+    if (!(condition)) [[unlikely]]                                                                          \
+      ::dew::detail::check_failed(#condition, __FILE__, __LINE__, ::dew::detail::join_values(__VA_ARGS__)); \
   } while (false)

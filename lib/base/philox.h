@@ -1,5 +1,6 @@
-// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11).
-// A value is a pure function of (key, counter), so no draw depends on a rank, a layout or an order of execution.
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+// SC11). A value is a pure function of (key, counter), so no draw depends on a rank, a layout or an order of
+// execution.
 #pragma once
 
 #include <array>

@@ -37,6 +37,8 @@ std::string Shape::str() const {
   return text + "]";
 }
 
-std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.str(); }
+std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+  return out << shape.str();
+}
 
 }  // namespace dew

@@ -58,7 +58,8 @@ std::string format_count(double count) {
     count /= 1000;
     ++unit;
   }
-  const int decimals = unit == 0 && count == std::floor(count) ? 0 : count < 9.995 ? 2 : count < 99.95 ? 1 : 0;
+  const double size = std::abs(count);
+  const int decimals = unit == 0 && count == std::floor(count) ? 0 : size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
   return format("%.*f%s", decimals, count, kUnits[unit]);
 }
 
@@ -66,8 +67,10 @@ std::string format_duration(double seconds) {
   const std::int64_t whole = std::llround(seconds);
   if (seconds < 9.95) return format("%.1fs", seconds);
   if (whole < 60) return format("%llds", static_cast<long long>(whole));
-  if (whole < 3600) return format("%lldm %02llds", static_cast<long long>(whole / 60), static_cast<long long>(whole % 60));
-  return format("%lldh %02lldm", static_cast<long long>(whole / 3600), static_cast<long long>(whole / 60 % 60));
+  if (whole < 3600)
+    return format("%lldm %02llds", static_cast<long long>(whole / 60), static_cast<long long>(whole % 60));
+  return format("%lldh %02lldm", static_cast<long long>(whole / 3600),
+                static_cast<long long>(whole / 60 % 60));
 }
 
 std::string format_exact(double value) {
@@ -78,7 +81,8 @@ std::string format_exact(double value) {
 
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates) {
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 2) + 1;
+  // Two slips of the hand, more in a long word, and never so many that nothing of the word is left.
+  std::size_t best_distance = std::min(std::max<std::size_t>(2, word.size() / 2) + 1, word.size());
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {

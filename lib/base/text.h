@@ -15,12 +15,13 @@ namespace dew {
 std::string format_bytes(double bytes);
 /// "950", "12.3k", "1.20M", "3.4G": three significant digits.
 std::string format_count(double count);
-/// "12 s", "3m 05s", "2h 10m".
+/// "9.5s", "12s", "3m 05s", "2h 10m".
 std::string format_duration(double seconds);
 /// The shortest decimal text that reads back to the same double.
 std::string format_exact(double value);
 
-/// The candidate with the smallest edit distance to `word`, or "" when none is near enough to be a slip of the hand.
+/// The candidate with the smallest edit distance to `word`, or "" when none is near enough to be a slip of
+/// the hand.
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace dew

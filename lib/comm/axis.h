@@ -1,4 +1,5 @@
-// The six axes of the device mesh and the arithmetic of ranks and coordinates. Plain values: nothing here needs MPI.
+// The six axes of the device mesh and the arithmetic of ranks and coordinates. Plain values: nothing here
+// needs MPI.
 #pragma once
 
 #include <array>
@@ -41,7 +42,8 @@ class AxisSet {
   unsigned bits_ = 0;
 };
 
-/// The axes over which the global batch is split: rows over replica, fsdp and expert, positions over sequence.
+/// The axes over which the global batch is split: rows over replica, fsdp and expert, positions over
+/// sequence.
 inline constexpr AxisSet kDataAxes{Axis::kReplica, Axis::kFsdp, Axis::kExpert, Axis::kSequence};
 /// The axes over which the rows of the global batch are split.
 inline constexpr AxisSet kRowAxes{Axis::kReplica, Axis::kFsdp, Axis::kExpert};
@@ -57,11 +59,12 @@ struct MeshShape {
 
   int operator[](Axis axis) const { return extent[static_cast<std::size_t>(axis)]; }
   int& operator[](Axis axis) { return extent[static_cast<std::size_t>(axis)]; }
-  int size() const;                              ///< product of all extents
-  int size_of(AxisSet axes) const;               ///< product of the extents of a set
-  MeshCoord coord_of(int rank) const;            ///< inverse of rank_of
-  int rank_of(const MeshCoord& coord) const;     ///< in [0, size())
-  /// Position within the group that varies over `axes` and shares the rest: row-major in `order`, in [0, size_of(axes)).
+  int size() const;                           ///< product of all extents
+  int size_of(AxisSet axes) const;            ///< product of the extents of a set
+  MeshCoord coord_of(int rank) const;         ///< inverse of rank_of
+  int rank_of(const MeshCoord& coord) const;  ///< in [0, size())
+  /// Position within the group that varies over `axes` and shares the rest: row-major in `order`, in [0,
+  /// size_of(axes)).
   int index_in(AxisSet axes, const MeshCoord& coord) const;
   /// Number of the group over `axes` that holds the coordinate: index_in of all other axes.
   int group_of(AxisSet axes, const MeshCoord& coord) const { return index_in(kEveryAxis - axes, coord); }

@@ -1,4 +1,5 @@
-// Host-side agreement between ranks, through MPI whatever the device: small values, text, barriers. Never for tensors.
+// Host-side agreement between ranks, through MPI whatever the device: small values, text, barriers. Never for
+// tensors.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ class HostGroup {
   int rank() const;
   int size() const;
 
-  /// All of these are collective over the group and block the host. Sums are taken in rank order: every rank gets the
-  /// same bits.
+  /// All of these are collective over the group and block the host. Sums are taken in rank order: every rank
+  /// gets the same bits.
   void sum(std::span<double> values) const;
   void sum(std::span<std::int64_t> values) const;  ///< modulo 2^64
   void max(std::span<std::int64_t> values) const;
@@ -38,7 +39,8 @@ class HostGroup {
   /// The ranks of this group on the same node.
   HostGroup split_by_node() const;
 
-  /// Pointer to the library's own communicator (const MPI_Comm*), for libraries that need one; null for `alone`.
+  /// Pointer to the library's own communicator (const MPI_Comm*), for libraries that need one; null for
+  /// `alone`.
   const void* native() const;
 
  private:

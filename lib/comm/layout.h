@@ -1,4 +1,5 @@
-// Which part of a parameter a rank computes with, stores, reduces and owns. Pure arithmetic on mesh coordinates.
+// Which part of a parameter a rank computes with, stores, reduces and owns. Pure arithmetic on mesh
+// coordinates.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,11 @@ struct Range {
 
 class Layout {
  public:
-  /// `split_by[d]` lists the axes that split dim d into rectangles, outermost first (shorter lists mean unsplit; a dim
-  /// that does not divide gives the last ranks less or nothing). `storage`: axes over which the slab's elements are
-  /// stored in equal flat chunks. `reduce`: axes over which gradients of whole-stored elements are summed by
-  /// all-reduce. The three sets are disjoint; Error otherwise. Axes of extent 1 are dropped from all three.
+  /// `split_by[d]` lists the axes that split dim d into rectangles, outermost first (shorter lists mean
+  /// unsplit; a dim that does not divide gives the last ranks less or nothing). `storage`: axes over which
+  /// the slab's elements are stored in equal flat chunks. `reduce`: axes over which gradients of whole-stored
+  /// elements are summed by all-reduce. The three sets are disjoint; Error otherwise. Axes of extent 1 are
+  /// dropped from all three.
   Layout(const Shape& global, std::vector<std::vector<Axis>> split_by, AxisSet storage, AxisSet reduce,
          const MeshShape& mesh);
 
@@ -40,14 +42,14 @@ class Layout {
 
   /// What a block computes with after the gather.
   Slab compute_slab(const MeshCoord& coord) const;
-  /// Elements of the slab's row-major order that this rank stores: [i * chunk, (i + 1) * chunk) cut at the slab's end,
-  /// i the index within the storage group.
+  /// Elements of the slab's row-major order that this rank stores: [i * chunk, (i + 1) * chunk) cut at the
+  /// slab's end, i the index within the storage group.
   Range storage_range(const MeshCoord& coord) const;
-  /// Elements of one storage chunk, the same on every rank of the storage group: ceil(slab / ranks), rounded up to 16 so
-  /// that every chunk starts aligned; the whole slab where the storage group is one rank.
+  /// Elements of one storage chunk, the same on every rank of the storage group: ceil(slab / ranks), rounded
+  /// up to 16 so that every chunk starts aligned; the whole slab where the storage group is one rank.
   std::int64_t chunk(const MeshCoord& coord) const;
-  /// True on the one rank among those that hold the same elements which counts them in norms and writes them to disk:
-  /// coordinate 0 on every axis that neither splits nor stores.
+  /// True on the one rank among those that hold the same elements which counts them in norms and writes them
+  /// to disk: coordinate 0 on every axis that neither splits nor stores.
   bool owns(const MeshCoord& coord) const;
 
   /// The rectangles of the global tensor that a range of this rank's slab covers, in row-major order: at most

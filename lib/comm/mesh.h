@@ -12,9 +12,9 @@ namespace dew {
 
 class Mesh {
  public:
-  /// Builds the group of every single axis, of the data axes, of every product in `groups`, and the world, eagerly and
-  /// in one fixed order. Collective over `ranks`, the job's ranks in mesh order (Topology::world_rank). Throws Error when
-  /// the extents do not multiply to the number of ranks.
+  /// Builds the group of every single axis, of the data axes, of every product in `groups`, and the world,
+  /// eagerly and in one fixed order. Collective over `ranks`, the job's ranks in mesh order
+  /// (Topology::world_rank). Throws Error when the extents do not multiply to the number of ranks.
   Mesh(const HostGroup& ranks, const MeshShape& shape, std::span<const AxisSet> groups);
   /// The same mesh as seen from `coord`, with communicators that count and move nothing.
   Mesh(const MeshShape& shape, const MeshCoord& coord);
@@ -26,7 +26,8 @@ class Mesh {
 
   /// Ranks that differ from this one only on `axis`.
   Communicator& along(Axis axis) const { return over(AxisSet{axis}); }
-  /// Ranks that differ only on these axes. Axes of extent 1 do not matter. Throws Error for a product not built.
+  /// Ranks that differ only on these axes. Axes of extent 1 do not matter. Throws Error for a product not
+  /// built.
   Communicator& over(AxisSet axes) const;
   Communicator& world() const { return over(kEveryAxis); }
 

@@ -9,7 +9,8 @@ namespace dew {
 
 class MpiEnv {
  public:
-  /// Starts MPI (thread level multiple), after `prepare_launch`. As one process without a launcher it is one rank.
+  /// Starts MPI (thread level multiple), after `prepare_launch`. As one process without a launcher it is one
+  /// rank.
   MpiEnv(int& argc, char**& argv);
   MpiEnv(const MpiEnv&) = delete;
   MpiEnv& operator=(const MpiEnv&) = delete;
@@ -34,8 +35,9 @@ struct HostResources {
   bool yields = false;  ///< more ranks than cores: Open MPI was set to yield when idle
 };
 
-/// Must run before MPI starts: reads the launcher's environment (Open MPI, Slurm, PMIx), sets Open MPI to yield when
-/// idle where ranks exceed cores, widens a binding that would leave cores idle. Applying `threads` is the caller's.
+/// Must run before MPI starts: reads the launcher's environment (Open MPI, Slurm, PMIx), sets Open MPI to
+/// yield when idle where ranks exceed cores, widens a binding that would leave cores idle. Applying `threads`
+/// is the caller's.
 HostResources prepare_launch();
 
 /// This host's name, for error lines.

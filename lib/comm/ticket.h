@@ -11,7 +11,7 @@ namespace dew {
 class PendingOperation {
  public:
   virtual ~PendingOperation() = default;
-  virtual bool test() = 0;         ///< advances without blocking; true once done
+  virtual bool test() = 0;           ///< advances without blocking; true once done
   virtual void finish(Stream&) = 0;  ///< blocks the host (MPI) or the stream (NCCL) until done
 };
 

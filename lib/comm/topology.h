@@ -19,9 +19,11 @@ struct Topology {
   bool rehearsed = false;       ///< the node count was given, not found
 
   /// Ranks on the same node share memory. `nodes` > 0 rehearses that many equal nodes on the ranks at hand.
-  /// Collective over `world`. Throws ConfigError (path topology.nodes) when the ranks do not divide into the nodes.
+  /// Collective over `world`. Throws ConfigError (path topology.nodes) when the ranks do not divide into the
+  /// nodes.
   static Topology discover(const HostGroup& world, int nodes);
-  /// The same from the node of every world rank (any numbers, equal for ranks on one node), as seen by `rank` of world.
+  /// The same from the node of every world rank (any numbers, equal for ranks on one node), as seen by `rank`
+  /// of world.
   static Topology from_nodes(std::span<const std::int64_t> node_of_world, int rank);
   /// `ranks` ranks on `nodes` equal nodes as seen by `rank`, with no communication. Throws as discover does.
   static Topology uniform(int rank, int ranks, int nodes);
@@ -32,12 +34,12 @@ struct Topology {
 /// The axes, of extent above 1, whose groups have members on more than one node.
 AxisSet axes_across_nodes(const MeshShape& shape, const Topology& topology);
 
-/// Checks that only `allowed` axes cross nodes. Returns one message (with the axis, its extent and the ranks of a node)
-/// for each that does and may not.
+/// Checks that only `allowed` axes cross nodes. Returns one message (with the axis, its extent and the ranks
+/// of a node) for each that does and may not.
 std::vector<std::string> crossing_errors(const MeshShape& shape, const Topology& topology, AxisSet allowed);
 
-/// The printed map: a line an axis of extent above 1 (extent, within a node or across nodes), then which coordinates sit
-/// on which node (shortened above 16 ranks).
+/// The printed map: a line an axis of extent above 1 (extent, within a node or across nodes), then which
+/// coordinates sit on which node (shortened above 16 ranks).
 std::string explain(const MeshShape& shape, const Topology& topology);
 
 }  // namespace dew

@@ -13,7 +13,7 @@ std::string first_failure(const HostGroup& group, const std::function<void()>& w
   // The one place where a fault is caught: ranks that succeeded would otherwise wait for this one for ever.
   try {
     work();
-  } catch (const std::exception& fault) {
+  } catch (const std::exception& fault) {  // boundary: a fault of one rank becomes one of all
     message = fault.what();
     if (message.empty()) message = "a fault without a message";
   }

@@ -108,7 +108,7 @@ void CheckpointWriter::sum_checksums() {
 }
 
 std::int64_t CheckpointWriter::most_metadata_bytes() const {
-  // Measured: about 1.7 KiB for a dataset in a group of its own with its attributes.
+  // An upper bound. Measured, names and groups included: 2 KiB a dataset among 7, 0.6 KiB among 12,000.
   constexpr std::int64_t kFile = 64 * 1024, kDataset = 8 * 1024;
   std::int64_t bytes = kFile + static_cast<std::int64_t>(state_.resolved_yaml.size() + state_.version.size());
   for (const NamedShard& shard : shards_)

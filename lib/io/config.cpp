@@ -261,10 +261,17 @@ ConfigSection::WordOrTexts ConfigSection::word_or_texts(Key key, std::string_vie
 
 std::vector<std::int64_t> ConfigSection::integers(Key key, std::vector<std::int64_t> fallback,
                                                   IntegerRange range) {
+  using Integers = std::vector<std::int64_t>;
   const auto item = [range](const ConfigValue& v) { return to_integer(v, range); };
-  return read(
-      *tree_, path_, key, "list, each: " + type_of(range), std::move(fallback),
-      [&](const ConfigValue& v) { return to_list<std::int64_t>(v, item); }, show_list(show_integer));
+  const auto convert = [&](const ConfigValue& v) -> std::optional<Integers> {
+    if (v.kind == Kind::kNull) return Integers{};
+    return to_list<std::int64_t>(v, item);
+  };
+  const auto show = [](const Integers& list) {
+    return list.empty() ? "null" : show_list(show_integer)(list);
+  };
+  return read(*tree_, path_, key, "null, or one or a list of: " + type_of(range), std::move(fallback),
+              convert, show);
 }
 
 std::vector<double> ConfigSection::reals(Key key, std::vector<double> fallback, std::size_t count,

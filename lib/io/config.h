@@ -85,6 +85,7 @@ class ConfigSection {
     std::vector<std::string> texts;
   };
   WordOrTexts word_or_texts(Key key, std::string_view fallback, std::string_view type);
+  /// The same of integers; null is the empty list.
   std::vector<std::int64_t> integers(Key key, std::vector<std::int64_t> fallback, IntegerRange range = {});
   std::vector<double> reals(Key key, std::vector<double> fallback, std::size_t count, RealRange range = {});
   /// A mapping of words to lists of words: `rules: {heads: [tensor]}`.

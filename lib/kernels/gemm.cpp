@@ -49,8 +49,10 @@ void gemm(Stream& stream, const Tensor& a, Transpose trans_a, const Tensor& b, T
       2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
   const std::size_t moved = a.bytes() + b.bytes() + c.into.bytes() * (c.accumulate ? 2 : 1);
   if (flops >= kProgressFlops) stream.progress();
+  const Tensor scratch =
+      Tensor::empty(Shape{cpu::gemm_scratch(shape, a.dtype())}, a.dtype(), stream, Owner::kBuffers);
   const KernelScope scope(stream, KernelKind::kGemm, flops, static_cast<double>(moved));
-  DEW_DISPATCH(stream, gemm(shape, a, b, c.into));
+  DEW_DISPATCH(stream, gemm(shape, a, b, c.into, scratch));
 }
 
 }  // namespace dew::kernels

@@ -17,21 +17,25 @@ std::vector<std::string> rule_names() {
 }
 
 /// Storage takes the row axes: ranks that hold the same weights and different rows.
-bool may_store(Axis axis) { return axis == Axis::kFsdp || axis == Axis::kExpert; }
+bool may_store(Axis axis) {
+  return axis == Axis::kFsdp || axis == Axis::kExpert;
+}
 
 }  // namespace
 
 LayoutRules make_layout_rules(const LayoutSection& section, ConfigSection root) {
   LayoutRules rules;
   rules.min_shard = section.min_shard;
-  for (LogicalAxis axis : {LogicalAxis::kVocab, LogicalAxis::kHeads, LogicalAxis::kKvHeads, LogicalAxis::kMlp})
+  for (LogicalAxis axis :
+       {LogicalAxis::kVocab, LogicalAxis::kHeads, LogicalAxis::kKvHeads, LogicalAxis::kMlp})
     rules.split[static_cast<std::size_t>(axis)] = {Axis::kTensor};
   const std::vector<std::string> names = rule_names();
   for (const auto& [name, axes] : section.rules) {
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
       const std::string near = nearest_word(name, names);
-      root.error("layout.rules." + name, "unknown logical axis" + (near.empty() ? "" : "; did you mean " + near) +
+      root.error("layout.rules." + name, "unknown logical axis" +
+                                             (near.empty() ? "" : "; did you mean " + near) +
                                              "? accepted: vocab, width, heads, kv_heads, mlp, storage");
       continue;
     }
@@ -61,7 +65,8 @@ Layout layout_of(const ParamSpec& spec, const LayoutRules& rules, const MeshShap
   return Layout(spec.shape, std::move(split), storage, kDataAxes - storage - split_axes, mesh);
 }
 
-PlacementAudit audit_placement(std::span<const ParamSpec> params, const LayoutRules& rules, const MeshShape& mesh) {
+PlacementAudit audit_placement(std::span<const ParamSpec> params, const LayoutRules& rules,
+                               const MeshShape& mesh) {
   PlacementAudit audit;
   for (const ParamSpec& spec : params) {
     const std::int64_t elements = spec.shape.numel();

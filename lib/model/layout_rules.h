@@ -1,4 +1,5 @@
-// The one table from what a dim means to the mesh axes that split it, and the rule of what is stored in shards.
+// The one table from what a dim means to the mesh axes that split it, and the rule of what is stored in
+// shards.
 #pragma once
 
 #include <array>
@@ -23,21 +24,22 @@ struct LayoutRules {
   std::int64_t min_shard = 0;
 };
 
-/// The default table under `layout.rules`. A rule names a logical axis, or `storage`. Notes errors for unknown names and
-/// for axes that cannot serve there.
+/// The default table under `layout.rules`. A rule names a logical axis, or `storage`. Notes errors for
+/// unknown names and for axes that cannot serve there.
 LayoutRules make_layout_rules(const LayoutSection& section, ConfigSection root);
 
-/// Where a parameter lives on a mesh: its split by the table, its storage axes unless it is small, and its gradient's
-/// all-reduce over every remaining data axis.
+/// Where a parameter lives on a mesh: its split by the table, its storage axes unless it is small, and its
+/// gradient's all-reduce over every remaining data axis.
 Layout layout_of(const ParamSpec& spec, const LayoutRules& rules, const MeshShape& mesh);
 
 /// How much of a model is stored in shards.
 struct PlacementAudit {
-  std::int64_t elements = 0;        ///< of all parameters, each name once
-  std::int64_t sharded = 0;         ///< stored over more than one rank
-  std::int64_t whole_small = 0;     ///< whole for being smaller than min_shard
-  std::int64_t whole_by_rule = 0;   ///< at least min_shard, and kept whole by the rules
+  std::int64_t elements = 0;       ///< of all parameters, each name once
+  std::int64_t sharded = 0;        ///< stored over more than one rank
+  std::int64_t whole_small = 0;    ///< whole for being smaller than min_shard
+  std::int64_t whole_by_rule = 0;  ///< at least min_shard, and kept whole by the rules
 };
-PlacementAudit audit_placement(std::span<const ParamSpec> params, const LayoutRules& rules, const MeshShape& mesh);
+PlacementAudit audit_placement(std::span<const ParamSpec> params, const LayoutRules& rules,
+                               const MeshShape& mesh);
 
 }  // namespace dew

@@ -12,9 +12,9 @@ namespace dew {
 
 struct Model {
   std::string family;
-  std::string summary;                         ///< for the head: "decoder, 4 layers x 128, 4 heads, vocab 256, tied"
-  std::vector<std::unique_ptr<Block>> chain;   ///< embed, body, head with loss
-  std::vector<std::string> remat_sites;        ///< names that `recompute` may list
+  std::string summary;  ///< for the head: "decoder, 4 layers x 128, 4 heads, vocab 256, tied"
+  std::vector<std::unique_ptr<Block>> chain;  ///< embed, body, head with loss
+  std::vector<std::string> remat_sites;       ///< names that `recompute` may list
 
   /// Every parameter once, in the order of the chain. Throws Error when one name has two shapes.
   std::vector<ParamSpec> params() const;

@@ -25,9 +25,9 @@ struct Init {
 };
 
 struct ParamSpec {
-  std::string name;                ///< "layers.3.attention.wq"; the same name twice is one tied parameter
-  Shape shape;                     ///< global
-  std::vector<LogicalAxis> axes;   ///< one a dim
+  std::string name;               ///< "layers.3.attention.wq"; the same name twice is one tied parameter
+  Shape shape;                    ///< global
+  std::vector<LogicalAxis> axes;  ///< one a dim
   Init init;
 
   /// Weight decay goes to matrices, not to norms and biases.

@@ -20,7 +20,8 @@ struct ModelContext {
 struct ModelFamily {
   std::string_view name;
   AxisSet supported;  ///< mesh axes on which it may be larger than 1
-  /// Reads the section `model`, notes errors there, and returns the chain; after an error the chain is of no use.
+  /// Reads the section `model`, notes errors there, and returns the chain; after an error the chain is of no
+  /// use.
   Model (*build)(ConfigSection section, const ModelContext& context);
 };
 

@@ -16,7 +16,9 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 }  // namespace
 
@@ -45,8 +47,7 @@ Allocator::Allocator(Device device) : device_(device) {
 }
 
 Allocator::~Allocator() {
-  for (auto& [size, blocks] : cached_)
-    for (void* block : blocks) std::free(block);
+  release_cached();
 }
 
 // Classes are at most an eighth apart: a slightly different request still finds a cached block.
@@ -62,17 +63,32 @@ void* Allocator::from_system(std::size_t bytes, Owner owner) {
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
   void* block = std::aligned_alloc(alignment, round_up(bytes, alignment));
   if (block == nullptr) {
-    std::string held;
-    for (std::size_t i = 0; i < kOwnerCount; ++i)
-      if (use_.live[i] > 0)
-        held += format(" %s %s", std::string(name_of(static_cast<Owner>(i))).c_str(),
-                       format_bytes(static_cast<double>(use_.live[i])).c_str());
-    throw Error(format("out of memory: asked for %s for %s; in use:%s; reserved %s",
-                       format_bytes(static_cast<double>(bytes)).c_str(), std::string(name_of(owner)).c_str(),
-                       held.c_str(), format_bytes(static_cast<double>(use_.reserved)).c_str()));
+    release_cached();
+    block = std::aligned_alloc(alignment, round_up(bytes, alignment));
   }
+  if (block == nullptr) throw Error(refusal(bytes, owner));
   if (bytes >= kHugePage) madvise(block, bytes, MADV_HUGEPAGE);  // fewer page faults; a refusal costs nothing
   return block;
+}
+
+void Allocator::release_cached() {
+  for (auto& [size, blocks] : cached_) {
+    for (void* block : blocks) std::free(block);
+    use_.reserved -= static_cast<std::int64_t>(size * blocks.size());
+    blocks.clear();
+  }
+}
+
+std::string Allocator::refusal(std::size_t bytes, Owner owner) const {
+  std::string held;
+  for (std::size_t i = 0; i < kOwnerCount; ++i)
+    if (use_.live[i] > 0)
+      held += format(" %s %s", std::string(name_of(static_cast<Owner>(i))).c_str(),
+                     format_bytes(static_cast<double>(use_.live[i])).c_str());
+  return format("out of memory: asked for %s for %s; in use:%s; reserved %s",
+                format_bytes(static_cast<double>(bytes)).c_str(), std::string(name_of(owner)).c_str(),
+                held.empty() ? " nothing" : held.c_str(),
+                format_bytes(static_cast<double>(use_.reserved)).c_str());
 }
 
 void* Allocator::allocate(std::size_t bytes, Owner owner) {

@@ -1,11 +1,12 @@
-// A caching pool of one device with byte counters by owner. Freed blocks are kept for requests of the same size class,
-// so that a steady step asks the system for nothing. A meta pool counts the same bytes and holds none.
-// Used from one thread.
+// A caching pool of one device with byte counters by owner. Freed blocks are kept for requests of the same
+// size class, so that a steady step asks the system for nothing. A meta pool counts the same bytes and holds
+// none. Used from one thread.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -21,7 +22,8 @@ inline constexpr std::size_t kOwnerCount = 7;
 /// "weights", "gradients", ...
 std::string_view name_of(Owner owner);
 
-/// Bytes in use, by owner and in all. `peak` of an owner is that owner's own peak; `total_peak` is that of the sum.
+/// Bytes in use, by owner and in all. `peak` of an owner is that owner's own peak; `total_peak` is that of
+/// the sum.
 struct MemoryUse {
   std::array<std::int64_t, kOwnerCount> live{};
   std::array<std::int64_t, kOwnerCount> peak{};
@@ -54,6 +56,8 @@ class Allocator {
  private:
   static std::size_t size_class(std::size_t bytes);
   void* from_system(std::size_t bytes, Owner owner);
+  void release_cached();
+  std::string refusal(std::size_t bytes, Owner owner) const;
 
   Device device_;
   std::unordered_map<std::size_t, std::vector<void*>> cached_;  ///< by size class

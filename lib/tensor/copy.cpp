@@ -36,7 +36,8 @@ double read_scalar(Stream& stream, const Tensor& tensor) {
   DEW_CHECK(tensor.numel() >= 1, tensor.shape());
   stream.synchronize();
   if (stream.device().is_meta()) return 0;
-  return visit_float(tensor.dtype(), [&](auto zero) { return static_cast<double>(*tensor.data<decltype(zero)>()); });
+  return visit_float(tensor.dtype(),
+                     [&](auto zero) { return static_cast<double>(*tensor.data<decltype(zero)>()); });
 }
 
 }  // namespace dew

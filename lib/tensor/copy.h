@@ -7,8 +7,8 @@
 
 namespace dew {
 
-/// Copies `source` into `target`: equal sizes; equal dtypes, or both floating (then a cast, rounding to nearest even).
-/// Enqueued on the stream.
+/// Copies `source` into `target`: equal sizes; equal dtypes, or both floating (then a cast, rounding to
+/// nearest even). Enqueued on the stream.
 void copy(Stream& stream, const Tensor& source, const Tensor& target);
 
 /// Sets every element of a floating tensor. Enqueued on the stream.

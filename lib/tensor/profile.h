@@ -1,5 +1,5 @@
-// What kernels did: calls, seconds, FLOP and bytes by kind. FLOP and bytes are always counted (the dry run reads them);
-// seconds only while `timed`, since a clock read per kernel is not free.
+// What kernels did: calls, seconds, FLOP and bytes by kind. FLOP and bytes are always counted (the dry run
+// reads them); seconds only while `timed`, since a clock read per kernel is not free.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// An ordered queue of work on one device. On a CPU and on a meta device work runs inline, so a stream is the place where
-// the device, its pool, its profile and the progress hook of communication meet.
+// An ordered queue of work on one device. On a CPU and on a meta device work runs inline, so a stream is the
+// place where the device, its pool, its profile and the progress hook of communication meet.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,8 @@ class Stream {
   /// Blocks the host until all work queued so far is done.
   void synchronize() {}
 
-  /// A cheap call that lets communication advance; large kernels make it before they start. MPI needs it, having no
-  /// progress of its own.
+  /// A cheap call that lets communication advance; large kernels make it before they start. MPI needs it,
+  /// having no progress of its own.
   void set_progress(std::function<void()> poll) { poll_ = std::move(poll); }
   void progress() {
     if (poll_) poll_();

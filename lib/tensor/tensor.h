@@ -1,5 +1,5 @@
-// A contiguous row-major view of shared storage, cheap to copy. There are no strides: a transpose is a kernel or a flag
-// of a matrix product. Views share storage and are read-only by convention.
+// A contiguous row-major view of shared storage, cheap to copy. There are no strides: a transpose is a kernel
+// or a flag of a matrix product. Views share storage and are read-only by convention.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class Tensor {
     DEW_CHECK(dtype_of<T>() == dtype_, name_of(dtype_), name_of(dtype_of<T>()));
     return static_cast<T*>(raw());
   }
-  void* raw() const;  ///< first byte; null on a meta device and for no elements
+  void* raw() const;  ///< first byte; null on a meta device and for a storage of no bytes
 
   /// View of rows [begin, end) of dim 0.
   Tensor rows(std::int64_t begin, std::int64_t end) const;

@@ -10,17 +10,20 @@
 namespace dew {
 namespace {
 
-long long ll(std::int64_t value) { return static_cast<long long>(value); }
+long long ll(std::int64_t value) {
+  return static_cast<long long>(value);
+}
 
 std::string memory_line(const Plan& plan) {
   const PlacementAudit& audit = plan.audit;
-  std::string text = "memory: " + format_bytes(static_cast<double>(plan.memory.total_peak)) + " a rank at its peak (" +
-                     describe_memory(plan.memory) + ")";
+  std::string text = "memory: " + format_bytes(static_cast<double>(plan.memory.total_peak)) +
+                     " a rank at its peak (" + describe_memory(plan.memory) + ")";
   if (audit.sharded + audit.whole_small + audit.whole_by_rule > 0) {
     const double all = static_cast<double>(std::max<std::int64_t>(1, audit.elements));
-    text += format("; %.1f%% of the elements sharded, %.1f%% whole for being small, %.1f%% whole by the rules",
-                   100 * static_cast<double>(audit.sharded) / all, 100 * static_cast<double>(audit.whole_small) / all,
-                   100 * static_cast<double>(audit.whole_by_rule) / all);
+    text += format(
+        "; %.1f%% of the elements sharded, %.1f%% whole for being small, %.1f%% whole by the rules",
+        100 * static_cast<double>(audit.sharded) / all, 100 * static_cast<double>(audit.whole_small) / all,
+        100 * static_cast<double>(audit.whole_by_rule) / all);
   }
   return text;
 }
@@ -40,12 +43,13 @@ void Console::head(const RunSetup& setup, const HostResources& host, double peak
   const Topology& topology = setup.topology;
   const std::string dtype(name_of(spec.precision.compute));
   line(format("dew_train %s: %s", std::string(kVersion).c_str(), spec.run.name.c_str()));
-  line(format("ranks: %d on %d node%s%s, cpu, %d thread%s a rank%s, %s (master %s, reduce %s), peak %sFLOP/s a rank",
-              topology.world_size, topology.node_count, topology.node_count == 1 ? "" : "s",
-              topology.rehearsed ? " (rehearsed)" : "", host.threads, host.threads == 1 ? "" : "s",
-              host.yields ? " (more ranks than cores: ranks yield when idle)" : "", dtype.c_str(),
-              std::string(name_of(spec.precision.master)).c_str(), std::string(name_of(spec.precision.reduce)).c_str(),
-              format_count(peak_flops).c_str()));
+  line(format(
+      "ranks: %d on %d node%s%s, cpu, %d thread%s a rank%s, %s (master %s, reduce %s), peak %sFLOP/s a rank",
+      topology.world_size, topology.node_count, topology.node_count == 1 ? "" : "s",
+      topology.rehearsed ? " (rehearsed)" : "", host.threads, host.threads == 1 ? "" : "s",
+      host.yields ? " (more ranks than cores: ranks yield when idle)" : "", dtype.c_str(),
+      std::string(name_of(spec.precision.master)).c_str(),
+      std::string(name_of(spec.precision.reduce)).c_str(), format_count(peak_flops).c_str()));
   line(explain(setup.mesh, topology));
   line(format("model: %s; %s parameters, %sFLOP a token", setup.model.summary.c_str(),
               format_count(static_cast<double>(setup.model.parameter_count())).c_str(),
@@ -53,8 +57,9 @@ void Console::head(const RunSetup& setup, const HostResources& host, double peak
   line(format("data: %s; %s training and %s validation tokens, %lld rows of %lld a step in %lld microbatch%s",
               setup.source->describe().c_str(),
               format_count(static_cast<double>(setup.source->tokens(Split::kTrain))).c_str(),
-              format_count(static_cast<double>(setup.source->tokens(Split::kValidation))).c_str(), ll(spec.data.batch),
-              ll(spec.data.seq_len), ll(spec.accumulate), spec.accumulate == 1 ? "" : "es"));
+              format_count(static_cast<double>(setup.source->tokens(Split::kValidation))).c_str(),
+              ll(spec.data.batch), ll(spec.data.seq_len), ll(spec.accumulate),
+              spec.accumulate == 1 ? "" : "es"));
   line(memory_line(setup.plan) + "; recompute: " + recompute_text(spec.recompute));
 }
 
@@ -82,9 +87,10 @@ void Console::progress(std::int64_t step, std::int64_t steps, double loss, doubl
   refreshed_ = now;
   shown_ = true;
   const int width = 24, done = static_cast<int>(width * step / std::max<std::int64_t>(1, steps));
-  const std::string bar = std::string(static_cast<std::size_t>(done), '=') + std::string(static_cast<std::size_t>(width - done), ' ');
-  std::fprintf(log_.sink(), "\r\033[K[%s] %lld/%lld  loss %.4f  %s left", bar.c_str(), ll(step), ll(steps), loss,
-               format_duration(step_seconds * static_cast<double>(steps - step)).c_str());
+  const std::string bar = std::string(static_cast<std::size_t>(done), '=') +
+                          std::string(static_cast<std::size_t>(width - done), ' ');
+  std::fprintf(log_.sink(), "\r\033[K[%s] %lld/%lld  loss %.4f  %s left", bar.c_str(), ll(step), ll(steps),
+               loss, format_duration(step_seconds * static_cast<double>(steps - step)).c_str());
   std::fflush(log_.sink());
 }
 

@@ -23,7 +23,8 @@ DataFeed::DataFeed(const TokenSource& source, const RunSpec& spec, const Mesh& m
       reader_(source, spec.data.seq_len, spec.run.seed, row_split(spec, mesh.shape(), mesh.coord()),
               position_range(spec, mesh.shape(), mesh.coord())) {}
 
-std::vector<Microbatch> DataFeed::step(std::int64_t step, const Placements& placements, Stream& stream) const {
+std::vector<Microbatch> DataFeed::step(std::int64_t step, const Placements& placements,
+                                       Stream& stream) const {
   std::vector<Microbatch> microbatches;
   std::int64_t valid = 0;
   {
@@ -48,8 +49,8 @@ std::int64_t DataFeed::validation_batches() const {
   return std::min(all, spec_.eval.batches.value_or(all));
 }
 
-std::vector<Microbatch> dry_microbatches(const RunSpec& spec, const MeshShape& mesh, const Placements& placements,
-                                         Stream& stream) {
+std::vector<Microbatch> dry_microbatches(const RunSpec& spec, const MeshShape& mesh,
+                                         const Placements& placements, Stream& stream) {
   const std::int64_t rows = spec.data.batch / (mesh.size_of(kRowAxes) * spec.accumulate);
   const std::int64_t length = spec.data.seq_len / mesh[Axis::kSequence];
   std::vector<Microbatch> microbatches;

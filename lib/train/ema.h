@@ -1,4 +1,5 @@
-// An exponential moving average of the masters: average = decay average + (1 - decay) weights after every step.
+// An exponential moving average of the masters: average = decay average + (1 - decay) weights after every
+// step.
 #pragma once
 
 #include "train/param_store.h"

@@ -48,16 +48,19 @@ void Engine::fill_missing(std::span<const std::string> prefixes) {
 std::vector<NamedShard> Engine::named_shards() const {
   std::vector<NamedShard> shards;
   const MeshCoord& coord = store_.mesh().coord();
-  const auto add = [&shards, &coord](const std::string& name, const ShardedParameter& param, const Tensor& local) {
+  const auto add = [&shards, &coord](const std::string& name, const ShardedParameter& param,
+                                     const Tensor& local) {
     shards.push_back({name, param.spec.shape, param.layout.boxes(coord, param.range), local, param.owned});
   };
-  for (const ShardedParameter& param : store_.params()) add("/params/" + param.spec.name, param, param.master);
+  for (const ShardedParameter& param : store_.params())
+    add("/params/" + param.spec.name, param, param.master);
   for (const ShardedParameter& param : store_.params()) {
     add("/optimizer/" + param.spec.name + "/m", param, optimizer_.first_moment(param));
     add("/optimizer/" + param.spec.name + "/v", param, optimizer_.second_moment(param));
   }
   if (ema_)
-    for (const ShardedParameter& param : store_.params()) add("/ema/" + param.spec.name, param, ema_->of(param));
+    for (const ShardedParameter& param : store_.params())
+      add("/ema/" + param.spec.name, param, ema_->of(param));
   return shards;
 }
 

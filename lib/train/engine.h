@@ -1,5 +1,5 @@
-// One rank's share of a training run: parameters, executor, optimizer and average on one mesh and stream. The trainer, the
-// dry run and the verification all drive this one object.
+// One rank's share of a training run: parameters, executor, optimizer and average on one mesh and stream. The
+// trainer, the dry run and the verification all drive this one object.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,8 @@ class Engine {
  public:
   Engine(const EngineParts& parts, const Mesh& mesh, Stream& stream);
 
-  /// Runs the step's program; afterwards the reduced gradients are in the store. Returns this rank's part of the loss.
+  /// Runs the step's program; afterwards the reduced gradients are in the store. Returns this rank's part of
+  /// the loss.
   double gradients(std::span<const Microbatch> microbatches);
   /// Optimizer step (counted from 1) and moving average.
   void update(std::int64_t step, double lr, double gradient_scale);

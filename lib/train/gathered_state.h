@@ -8,16 +8,19 @@
 
 namespace dew {
 
-/// Every parameter's values as one f64 vector a parameter, on every rank: `local` names the tensor of a parameter's
-/// shard. Exact: each element has one owner. Collective over `ranks`.
+/// Every parameter's values as one f64 vector a parameter, on every rank: `local` names the tensor of a
+/// parameter's shard. Exact: each element has one owner. Collective over `ranks`.
 template <class Local>
-std::vector<std::vector<double>> gather_whole(const ParamStore& store, const HostGroup& ranks, const Local& local);
+std::vector<std::vector<double>> gather_whole(const ParamStore& store, const HostGroup& ranks,
+                                              const Local& local);
 
 /// Reads one parameter's shard into its place in a zeroed whole tensor.
-void place_owned(const ParamStore& store, const ShardedParameter& param, const Tensor& shard, std::span<double> whole);
+void place_owned(const ParamStore& store, const ShardedParameter& param, const Tensor& shard,
+                 std::span<double> whole);
 
 template <class Local>
-std::vector<std::vector<double>> gather_whole(const ParamStore& store, const HostGroup& ranks, const Local& local) {
+std::vector<std::vector<double>> gather_whole(const ParamStore& store, const HostGroup& ranks,
+                                              const Local& local) {
   std::vector<std::vector<double>> all;
   for (const ShardedParameter& param : store.params()) {
     std::vector<double> whole(static_cast<std::size_t>(param.spec.shape.numel()), 0.0);

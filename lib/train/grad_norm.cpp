@@ -37,6 +37,8 @@ std::string non_finite(const ParamStore& store, const StepSums& sums) {
   return {};
 }
 
-double clip_factor(double norm, double limit) { return norm > limit ? limit / norm : 1.0; }
+double clip_factor(double norm, double limit) {
+  return norm > limit ? limit / norm : 1.0;
+}
 
 }  // namespace dew

@@ -11,12 +11,12 @@
 namespace dew {
 
 struct StepSums {
-  double loss = 0;                 ///< of the whole global batch
-  double grad_norm = 0;            ///< before clipping
-  std::vector<double> squares;     ///< by parameter: sum of squared gradient elements
-  bool stop = false;               ///< some rank was asked to stop
-  bool save = false;               ///< some rank finds that a save is due
-  double wait_seconds = 0;         ///< this rank's wait in the agreement
+  double loss = 0;              ///< of the whole global batch
+  double grad_norm = 0;         ///< before clipping
+  std::vector<double> squares;  ///< by parameter: sum of squared gradient elements
+  bool stop = false;            ///< some rank was asked to stop
+  bool save = false;            ///< some rank finds that a save is due
+  double wait_seconds = 0;      ///< this rank's wait in the agreement
 };
 
 /// What a rank asks of all at a step's end.
@@ -24,16 +24,16 @@ struct Wishes {
   bool stop = false, save = false;
 };
 
-/// Sums the loss, the squares of every parameter's owned gradient and the wishes over all ranks, in one message.
-/// Collective over `ranks`, the whole job.
+/// Sums the loss, the squares of every parameter's owned gradient and the wishes over all ranks, in one
+/// message. Collective over `ranks`, the whole job.
 StepSums sum_step(const ParamStore& store, double local_loss, Wishes wishes, const HostGroup& ranks);
 
-/// Empty when the loss and every parameter's gradient are finite; else says which is not: "loss is nan", "gradient of
-/// layers.0.mlp.up is inf".
+/// Empty when the loss and every parameter's gradient are finite; else says which is not: "loss is nan",
+/// "gradient of layers.0.mlp.up is inf".
 std::string non_finite(const ParamStore& store, const StepSums& sums);
 
-/// The factor that brings the norm down to `limit`: 1 below it (as torch.nn.utils.clip_grad_norm_, without its
-/// epsilon).
+/// The factor that brings the norm down to `limit`: 1 below it (as torch.nn.utils.clip_grad_norm_, without
+/// its epsilon).
 double clip_factor(double norm, double limit);
 
 }  // namespace dew

@@ -16,9 +16,9 @@ namespace {
 
 using Leaves = std::vector<std::vector<double>>;
 
-constexpr double kF64Bound = 1e-11;    // relative, in L2: rounding of a few thousand sums in another order
-constexpr double kF32Factor = 4;       // times the distance of one rank in the same precision
-constexpr double kF32Floor = 1e-7;     // relative: where one rank happens to be nearly exact
+constexpr double kF64Bound = 1e-11;  // relative, in L2: rounding of a few thousand sums in another order
+constexpr double kF32Factor = 4;     // times the distance of one rank in the same precision
+constexpr double kF32Floor = 1e-7;   // relative: where one rank happens to be nearly exact
 
 /// A spec for the same steps whole on one rank: one microbatch, everything kept.
 RunSpec one_rank_spec(const RunSpec& spec, DType compute) {
@@ -157,7 +157,8 @@ class Judge {
   }
 
  private:
-  void scalar(std::int64_t step, const char* kind, double mine, double one, double exact, Comparison& result) {
+  void scalar(std::int64_t step, const char* kind, double mine, double one, double exact,
+              Comparison& result) {
     const double bound = exact_ ? std::max(kF32Factor * std::abs(one - exact), kF32Floor * std::abs(exact))
                                 : kF64Bound * std::abs(exact);
     result.leaves.push_back({step, kind, "", std::abs(mine - exact), std::abs(exact), bound});
@@ -172,7 +173,8 @@ class Judge {
 }  // namespace
 
 bool Comparison::passed() const {
-  return !leaves.empty() && std::all_of(leaves.begin(), leaves.end(), [](const auto& leaf) { return leaf.passed(); });
+  return !leaves.empty() &&
+         std::all_of(leaves.begin(), leaves.end(), [](const auto& leaf) { return leaf.passed(); });
 }
 
 std::string Comparison::table(std::size_t rows) const {
@@ -182,14 +184,18 @@ std::string Comparison::table(std::size_t rows) const {
     if (std::isnan(leaf.difference)) return std::numeric_limits<double>::infinity();
     return leaf.bound > 0 ? leaf.difference / leaf.bound : leaf.difference;
   };
-  std::stable_sort(order.begin(), order.end(), [&badness](const auto* a, const auto* b) { return badness(*a) > badness(*b); });
-  std::string text = format("%-4s %-10s %-32s %12s %12s %12s\n", "step", "what", "leaf", "difference", "bound", "size");
+  std::stable_sort(order.begin(), order.end(),
+                   [&badness](const auto* a, const auto* b) { return badness(*a) > badness(*b); });
+  std::string text =
+      format("%-4s %-10s %-32s %12s %12s %12s\n", "step", "what", "leaf", "difference", "bound", "size");
   for (std::size_t i = 0; i < std::min(rows, order.size()); ++i) {
     const LeafResult& leaf = *order[i];
-    text += format("%-4lld %-10s %-32s %12.3e %12.3e %12.3e%s\n", static_cast<long long>(leaf.step), leaf.kind.c_str(),
-                   leaf.name.c_str(), leaf.difference, leaf.bound, leaf.scale, leaf.passed() ? "" : "  FAILED");
+    text += format("%-4lld %-10s %-32s %12.3e %12.3e %12.3e%s\n", static_cast<long long>(leaf.step),
+                   leaf.kind.c_str(), leaf.name.c_str(), leaf.difference, leaf.bound, leaf.scale,
+                   leaf.passed() ? "" : "  FAILED");
   }
-  const auto failed = std::count_if(leaves.begin(), leaves.end(), [](const auto& leaf) { return !leaf.passed(); });
+  const auto failed =
+      std::count_if(leaves.begin(), leaves.end(), [](const auto& leaf) { return !leaf.passed(); });
   text += format("%zu leaves compared, %lld failed", leaves.size(), static_cast<long long>(failed));
   return text;
 }
@@ -218,7 +224,8 @@ Comparison compare_with_one_rank(const RunSetup& setup, std::int64_t steps) {
     const Leaves gradients = gather_whole(engine.store(), ranks, gradient);
     const double lr = learning_rate(setup.spec.schedule, setup.spec.optimizer.lr,
                                     setup.spec.schedule.steps.value_or(setup.spec.run.steps), step);
-    const double scale = setup.spec.optimizer.clip ? clip_factor(sums.grad_norm, *setup.spec.optimizer.clip) : 1.0;
+    const double scale =
+        setup.spec.optimizer.clip ? clip_factor(sums.grad_norm, *setup.spec.optimizer.clip) : 1.0;
     engine.update(step, lr, scale);
     const Leaves weights = gather_whole(engine.store(), ranks, master);
     if (!judges) continue;

@@ -1,4 +1,5 @@
-// The learning rate of each step: linear warm-up, then constant, linear or cosine decay to a share of the peak.
+// The learning rate of each step: linear warm-up, then constant, linear or cosine decay to a share of the
+// peak.
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,8 @@ AdamW::AdamW(const OptimizerSection& section, ParamStore& store) : section_(sect
 }
 
 void AdamW::step(std::int64_t step, double lr, double gradient_scale) {
-  kernels::AdamWStep update{lr,           section_.beta1, section_.beta2, section_.eps, section_.weight_decay,
-                            gradient_scale, step};
+  kernels::AdamWStep update{
+      lr, section_.beta1, section_.beta2, section_.eps, section_.weight_decay, gradient_scale, step};
   const std::int64_t decaying = store_.decaying_size(), all = store_.arena_size();
   const auto apply = [this, &update](std::int64_t begin, std::int64_t end) {
     kernels::adamw(store_.stream(), update, store_.gradient_arena().range(begin, end),

@@ -7,7 +7,8 @@
 namespace dew {
 namespace {
 
-/// Elements of a box that follow one another in the global tensor: its trailing dims that are whole, and one more.
+/// Elements of a box that follow one another in the global tensor: its trailing dims that are whole, and one
+/// more.
 std::int64_t run_length(const Slab& box) {
   std::int64_t run = 1;
   for (int d = box.global.dims() - 1; d >= 0; --d) {
@@ -31,7 +32,8 @@ void ParamStore::initialize(std::uint64_t seed) {
       const std::int64_t run = run_length(box), size = box.extent.numel();
       for (std::int64_t done = 0; done < size; done += run, local += run) {
         const std::int64_t global = param.layout.global_index(mesh_.coord(), param.range.begin + local);
-        kernels::fill_normal(stream_, key, global, param.spec.init.stddev, param.master.range(local, local + run));
+        kernels::fill_normal(stream_, key, global, param.spec.init.stddev,
+                             param.master.range(local, local + run));
       }
     }
   }

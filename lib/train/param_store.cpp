@@ -11,31 +11,33 @@ namespace dew {
 namespace {
 
 constexpr std::int64_t kAlign = 16;  // elements: every parameter's range starts on a cache line
-std::int64_t aligned(std::int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+std::int64_t aligned(std::int64_t n) {
+  return (n + kAlign - 1) / kAlign * kAlign;
+}
 
 }  // namespace
 
 struct ParamStore::Weight {
-  Tensor value;    ///< the compute slab in precision.compute while somebody holds it
-  Ticket ticket;   ///< of the gather that fills it
+  Tensor value;   ///< the compute slab in precision.compute while somebody holds it
+  Ticket ticket;  ///< of the gather that fills it
   int holders = 0;
 };
 
 struct ParamStore::Gradient {
-  Tensor full;                ///< accumulated and unreduced, precision.reduce
-  Tensor microbatch;          ///< of one microbatch in precision.compute, where that is narrower
+  Tensor full;        ///< accumulated and unreduced, precision.reduce
+  Tensor microbatch;  ///< of one microbatch in precision.compute, where that is narrower
   bool full_written = false, microbatch_written = false;
-  bool shard_written = false; ///< the reduced shard holds something of this step
-  int uses = 0;               ///< blocks that use the parameter
-  int closed_uses = 0;        ///< of them, those that asked for the reduction
+  bool shard_written = false;  ///< the reduced shard holds something of this step
+  int uses = 0;                ///< blocks that use the parameter
+  int closed_uses = 0;         ///< of them, those that asked for the reduction
 };
 
 struct ParamStore::Reduction {
   int param = 0;
-  bool last = false;          ///< sum over the remaining data axes too
-  Tensor full, scattered;     ///< of the reduce-scatter; undefined where storage is whole
+  bool last = false;       ///< sum over the remaining data axes too
+  Tensor full, scattered;  ///< of the reduce-scatter; undefined where storage is whole
   Ticket ticket;
-  bool summing = false;       ///< the scatter is done, the all-reduce started
+  bool summing = false;  ///< the scatter is done, the all-reduce started
 };
 
 /// Hands a block's ops the buffers of its parameters.
@@ -96,13 +98,16 @@ void ParamStore::make_params(const Model& model, const LayoutRules& rules) {
   }
 }
 
-bool ParamStore::stored_whole(int param) const { return storage_group(param).size() == 1; }
+bool ParamStore::stored_whole(int param) const {
+  return storage_group(param).size() == 1;
+}
 
 Communicator& ParamStore::storage_group(int param) const {
   return mesh_.over(params_[static_cast<std::size_t>(param)].layout.storage_axes());
 }
 
-// ---- weights ------------------------------------------------------------------------------------------------------
+// ---- weights
+// ------------------------------------------------------------------------------------------------------
 
 void ParamStore::gather(int block) {
   for (int param : block_params_[static_cast<std::size_t>(block)]) {
@@ -156,10 +161,11 @@ void ParamStore::release(int block) {
   }
 }
 
-// ---- gradients ----------------------------------------------------------------------------------------------------
+// ---- gradients
+// ----------------------------------------------------------------------------------------------------
 
-// Room for the accumulated, unreduced gradient: the shard itself for a parameter that is stored whole in the same
-// precision, else a buffer padded with zeros to the chunks of the storage group.
+// Room for the accumulated, unreduced gradient: the shard itself for a parameter that is stored whole in the
+// same precision, else a buffer padded with zeros to the chunks of the storage group.
 Tensor ParamStore::open_full(int param) {
   const ShardedParameter& p = params_[static_cast<std::size_t>(param)];
   if (stored_whole(param) && precision_.reduce == precision_.master) return p.gradient;
@@ -179,7 +185,8 @@ Target ParamStore::gradient_target(int param) {
   Tensor& buffer = narrow ? gradient.microbatch : gradient.full;
   bool& written = narrow ? gradient.microbatch_written : gradient.full_written;
   if (!buffer.defined()) {
-    buffer = narrow ? Tensor::empty({shape.numel()}, precision_.compute, stream_, Owner::kGradients) : open_full(param);
+    buffer = narrow ? Tensor::empty({shape.numel()}, precision_.compute, stream_, Owner::kGradients)
+                    : open_full(param);
   }
   const bool accumulate = std::exchange(written, true);
   return {buffer.range(0, shape.numel()).reshape(shape), accumulate};
@@ -215,8 +222,9 @@ void ParamStore::reduce(int block, bool last) {
   advance(false);
 }
 
-// Moves the accumulated gradient onto the shard: by a reduce-scatter where storage is split, else by a copy when it is
-// not there already. Every rank of a group takes the same branch: `written` follows from the program alone.
+// Moves the accumulated gradient onto the shard: by a reduce-scatter where storage is split, else by a copy
+// when it is not there already. Every rank of a group takes the same branch: `written` follows from the
+// program alone.
 void ParamStore::start_reduction(int param, bool last) {
   const ShardedParameter& p = params_[static_cast<std::size_t>(param)];
   Gradient& gradient = gradients_[static_cast<std::size_t>(param)];
@@ -232,7 +240,8 @@ void ParamStore::start_reduction(int param, bool last) {
     const Transfer transfer{reduction.full, reduction.scattered};
     reduction.ticket = group.reduce_scatter({&transfer, 1}, stream_);
   } else if (gradient.full_written && last) {
-    if (precision_.reduce != precision_.master) copy(stream_, gradient.full.range(0, p.range.size()), p.gradient);
+    if (precision_.reduce != precision_.master)
+      copy(stream_, gradient.full.range(0, p.range.size()), p.gradient);
     gradient.full = {};
     gradient.full_written = false;
     gradient.shard_written = true;
@@ -240,8 +249,8 @@ void ParamStore::start_reduction(int param, bool last) {
   reductions_.push_back(std::move(reduction));
 }
 
-// Waits for the scatters of all reductions but the newest block's and starts their all-reduces: one fixed order on every
-// rank, one block of overlap with the backward.
+// Waits for the scatters of all reductions but the newest block's and starts their all-reduces: one fixed
+// order on every rank, one block of overlap with the backward.
 void ParamStore::advance(bool all) {
   const std::size_t keep = all ? 0 : 1;
   for (std::size_t i = 0; i + keep < reductions_.size(); ++i) {

@@ -1,5 +1,6 @@
-// The shards of all parameters and their life: gather -> get -> release by block, gradients written into unreduced
-// buffers, then reduced onto the shards. Gathered weights and unreduced gradients are counted by their holders.
+// The shards of all parameters and their life: gather -> get -> release by block, gradients written into
+// unreduced buffers, then reduced onto the shards. Gathered weights and unreduced gradients are counted by
+// their holders.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +21,19 @@ namespace dew {
 struct ShardedParameter {
   ParamSpec spec;
   Layout layout;
-  Range range;          ///< elements of the compute slab stored here
+  Range range;              ///< elements of the compute slab stored here
   std::int64_t offset = 0;  ///< of the first of them in the arenas
-  Tensor master;        ///< [range] precision.master
-  Tensor gradient;      ///< [range] precision.master: reduced, after finish()
-  bool owned = true;    ///< counted once in norms, written once to disk
+  Tensor master;            ///< [range] precision.master
+  Tensor gradient;          ///< [range] precision.master: reduced, after finish()
+  bool owned = true;        ///< counted once in norms, written once to disk
 };
 
 class ParamStore {
  public:
-  /// Creates the state sharded: a parameter never exists whole unless it is stored whole. Arenas hold decaying
-  /// parameters first. Memory from the stream's pool.
-  ParamStore(const Model& model, const LayoutRules& rules, const Mesh& mesh, const PrecisionSection& precision,
-             Stream& stream);
+  /// Creates the state sharded: a parameter never exists whole unless it is stored whole. Arenas hold
+  /// decaying parameters first. Memory from the stream's pool.
+  ParamStore(const Model& model, const LayoutRules& rules, const Mesh& mesh,
+             const PrecisionSection& precision, Stream& stream);
   ~ParamStore();
   ParamStore(const ParamStore&) = delete;
   ParamStore& operator=(const ParamStore&) = delete;
@@ -51,8 +52,8 @@ class ParamStore {
   /// Folds what a block's backward on one microbatch wrote into the accumulated gradients (a cast where
   /// precision.reduce is wider than precision.compute).
   void close_gradients(int block);
-  /// Starts summing a block's gradients over the storage axes onto the shards, and, when `last`, over the remaining data
-  /// axes too. A tied parameter waits for all its blocks.
+  /// Starts summing a block's gradients over the storage axes onto the shards, and, when `last`, over the
+  /// remaining data axes too. A tied parameter waits for all its blocks.
   void reduce(int block, bool last);
   /// Waits for every reduction. Gradients that nothing wrote are zero.
   void finish();
@@ -92,8 +93,8 @@ class ParamStore {
   std::vector<std::vector<int>> block_params_;  ///< by block, by ParamRef
   std::vector<Weight> weights_;
   std::vector<Gradient> gradients_;
-  std::vector<std::unique_ptr<Sink>> sinks_;    ///< by block
-  std::vector<Reduction> reductions_;           ///< started and not finished, oldest first
+  std::vector<std::unique_ptr<Sink>> sinks_;  ///< by block
+  std::vector<Reduction> reductions_;         ///< started and not finished, oldest first
   Tensor master_, gradient_;
   std::int64_t decaying_ = 0;
 };

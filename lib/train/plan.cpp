@@ -22,7 +22,8 @@ Profile dry_step(const EngineParts& parts, const MeshShape& shape, Allocator& al
   Engine engine(parts, mesh, stream);
   engine.initialize();
   stream.profile().clear();
-  const std::vector<Microbatch> batches = dry_microbatches(parts.spec, shape, engine.token_placements(), stream);
+  const std::vector<Microbatch> batches =
+      dry_microbatches(parts.spec, shape, engine.token_placements(), stream);
   engine.gradients(batches);
   const Profile profile = stream.profile();
   engine.update(1, 0, 1);
@@ -44,8 +45,8 @@ Plan make_plan(const EngineParts& parts, const MeshShape& mesh) {
   const RematPolicy nothing_dropped;
   const EngineParts plain{parts.spec, parts.model, parts.rules, nothing_dropped};
   Allocator again({Device::Kind::kMeta, 0});
-  const double tokens = static_cast<double>(parts.spec.data.batch) * static_cast<double>(parts.spec.data.seq_len) /
-                        mesh.size_of(kDataAxes);
+  const double tokens = static_cast<double>(parts.spec.data.batch) *
+                        static_cast<double>(parts.spec.data.seq_len) / mesh.size_of(kDataAxes);
   plan.model_flops_per_token = model_flops(dry_step(plain, mesh, again, nullptr)) / tokens;
   const std::vector<ParamSpec> params = parts.model.params();
   plan.audit = audit_placement(params, parts.rules, mesh);
@@ -61,15 +62,17 @@ std::int64_t available_memory() {
   }
   std::int64_t limit = 0, used = 0;
   std::ifstream limit_file("/sys/fs/cgroup/memory.max"), used_file("/sys/fs/cgroup/memory.current");
-  if (limit_file >> limit && used_file >> used) available = std::min(available, std::max<std::int64_t>(0, limit - used));
+  if (limit_file >> limit && used_file >> used)
+    available = std::min(available, std::max<std::int64_t>(0, limit - used));
   return available;
 }
 
 std::string describe_memory(const MemoryUse& use) {
   std::vector<std::size_t> order(kOwnerCount);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&use](std::size_t a, std::size_t b) { return use.at_total_peak[a] > use.at_total_peak[b]; });
+  std::stable_sort(order.begin(), order.end(), [&use](std::size_t a, std::size_t b) {
+    return use.at_total_peak[a] > use.at_total_peak[b];
+  });
   std::string text;
   for (std::size_t owner : order) {
     if (use.at_total_peak[owner] == 0) continue;
@@ -83,8 +86,9 @@ std::string describe_memory(const MemoryUse& use) {
 std::string memory_error(const Plan& plan, int local_ranks, std::int64_t available) {
   const double needed = static_cast<double>(plan.memory.total_peak) * local_ranks;
   if (needed <= static_cast<double>(available)) return {};
-  return format("the run needs %s on this node (%d ranks of %s: %s), and %s are free", format_bytes(needed).c_str(),
-                local_ranks, format_bytes(static_cast<double>(plan.memory.total_peak)).c_str(),
+  return format("the run needs %s on this node (%d ranks of %s: %s), and %s are free",
+                format_bytes(needed).c_str(), local_ranks,
+                format_bytes(static_cast<double>(plan.memory.total_peak)).c_str(),
                 describe_memory(plan.memory).c_str(), format_bytes(static_cast<double>(available)).c_str());
 }
 

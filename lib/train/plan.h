@@ -1,4 +1,5 @@
-// What a run will hold and compute, from a dry run of the same objects that run it, on tensors without memory.
+// What a run will hold and compute, from a dry run of the same objects that run it, on tensors without
+// memory.
 #pragma once
 
 #include <map>
@@ -11,20 +12,23 @@
 namespace dew {
 
 struct Plan {
-  MemoryUse memory;                        ///< of the rank that holds the most, with the peaks of a whole step
-  double flops_per_step = 0;               ///< of one rank, recomputation included
-  double model_flops_per_token = 0;        ///< matrix products and attention, forward and backward, nothing repeated
+  MemoryUse memory;           ///< of the rank that holds the most, with the peaks of a whole step
+  double flops_per_step = 0;  ///< of one rank, recomputation included
+  double model_flops_per_token =
+      0;  ///< matrix products and attention, forward and backward, nothing repeated
   std::map<std::string, Traffic> traffic;  ///< one step, by group
   PlacementAudit audit;
 };
 
-/// Runs one step and one evaluation on meta tensors as rank 0 of the mesh. Nothing is allocated, no rank is spoken to.
+/// Runs one step and one evaluation on meta tensors as rank 0 of the mesh. Nothing is allocated, no rank is
+/// spoken to.
 Plan make_plan(const EngineParts& parts, const MeshShape& mesh);
 
 /// Bytes this node can still give, from the system and from the control group's limit, whichever is less.
 std::int64_t available_memory();
 
-/// Empty when `plan` for each of `local_ranks` fits; else the message with the numbers and the largest owners.
+/// Empty when `plan` for each of `local_ranks` fits; else the message with the numbers and the largest
+/// owners.
 std::string memory_error(const Plan& plan, int local_ranks, std::int64_t available);
 
 /// "weights 1.2 MiB, gradients ..." in the order of size, zero owners left out.

@@ -22,8 +22,9 @@ bool names_a_source(const RunSpec& spec) {
 void check_windows(const RunSetup& setup, ConfigSection root) {
   const std::int64_t tokens = setup.source->tokens(Split::kTrain);
   if (window_count(tokens, setup.spec.data.seq_len) < 1)
-    root.error("data.seq_len", format("the training data hold %lld tokens, fewer than one window of seq_len + 1",
-                                      static_cast<long long>(tokens)));
+    root.error("data.seq_len",
+               format("the training data hold %lld tokens, fewer than one window of seq_len + 1",
+                      static_cast<long long>(tokens)));
 }
 
 void check_remat(const RunSetup& setup, ConfigSection root) {
@@ -43,12 +44,14 @@ void check_mesh(const RunSetup& setup, ConfigSection root) {
 
 void check_placement(const RunSetup& setup, ConfigSection root) {
   const PlacementAudit& audit = setup.plan.audit;
-  const double share = static_cast<double>(audit.whole_by_rule) / static_cast<double>(std::max<std::int64_t>(1, audit.elements));
+  const double share = static_cast<double>(audit.whole_by_rule) /
+                       static_cast<double>(std::max<std::int64_t>(1, audit.elements));
   if (share > setup.spec.layout.tolerance)
-    root.error("layout.tolerance", format("the rules keep %s of %s elements whole (%.3f of the model, in parameters of "
-                                          "at least min_shard elements); change layout.rules, or accept %.3f",
-                                          format_count(static_cast<double>(audit.whole_by_rule)).c_str(),
-                                          format_count(static_cast<double>(audit.elements)).c_str(), share, share));
+    root.error("layout.tolerance",
+               format("the rules keep %s of %s elements whole (%.3f of the model, in parameters of "
+                      "at least min_shard elements); change layout.rules, or accept %.3f",
+                      format_count(static_cast<double>(audit.whole_by_rule)).c_str(),
+                      format_count(static_cast<double>(audit.elements)).c_str(), share, share));
 }
 
 void check_memory(const RunSetup& setup, ConfigSection root) {
@@ -68,8 +71,8 @@ std::unique_ptr<RunSetup> prepare_run(Config config, const HostGroup& world) {
   RunSpec spec = read_run_spec(root);
   Topology topology = Topology::discover(world, static_cast<int>(spec.nodes.value_or(0)));
   HostGroup ranks = world.split(0, topology.world_rank);
-  auto setup = std::unique_ptr<RunSetup>(
-      new RunSetup{std::move(config), std::move(spec), std::move(topology), std::move(ranks), {}, {}, {}, {}, {}, {}});
+  auto setup = std::unique_ptr<RunSetup>(new RunSetup{
+      std::move(config), std::move(spec), std::move(topology), std::move(ranks), {}, {}, {}, {}, {}, {}});
   if (names_a_source(setup->spec)) {
     RunSetup& s = *setup;
     const std::string failure = agree(s.ranks, [&s] { s.source = open_source(s.spec); });
@@ -77,7 +80,8 @@ std::unique_ptr<RunSetup> prepare_run(Config config, const HostGroup& world) {
     if (!failure.empty()) s.source.reset();
   }
   if (setup->source) check_windows(*setup, root);
-  setup->model = build_model(root, {setup->source ? setup->source->vocab_size() : 0, setup->spec.data.seq_len});
+  setup->model =
+      build_model(root, {setup->source ? setup->source->vocab_size() : 0, setup->spec.data.seq_len});
   setup->mesh = resolve_mesh(setup->spec.mesh, setup->ranks.size(), root);
   check_batch(setup->spec, setup->mesh, root);
   check_mesh(*setup, root);

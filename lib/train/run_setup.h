@@ -1,4 +1,5 @@
-// From the text of a run description to everything a run is made from, with every error of the file found first.
+// From the text of a run description to everything a run is made from, with every error of the file found
+// first.
 #pragma once
 
 #include <memory>
@@ -29,9 +30,10 @@ struct RunSetup {
   EngineParts parts() const { return {spec, model, rules, remat}; }
 };
 
-/// Reads and checks the whole description on the ranks of `world`: keys, types, ranges, mesh arithmetic, crossings, data files,
-/// model, placement audit, and the memory of the plan against what the node has free. Throws one ConfigError with all
-/// that is wrong, the same on every rank. Nothing is allocated or written. Collective over `world`.
+/// Reads and checks the whole description on the ranks of `world`: keys, types, ranges, mesh arithmetic,
+/// crossings, data files, model, placement audit, and the memory of the plan against what the node has free.
+/// Throws one ConfigError with all that is wrong, the same on every rank. Nothing is allocated or written.
+/// Collective over `world`.
 std::unique_ptr<RunSetup> prepare_run(Config config, const HostGroup& world);
 
 /// The table of every key of a run description, read from an example of each family, as Markdown.

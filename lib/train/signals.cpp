@@ -9,7 +9,9 @@ namespace {
 constexpr std::array<int, 3> kSignals{SIGTERM, SIGINT, SIGUSR1};
 volatile std::sig_atomic_t signal_received = 0;
 
-extern "C" void note_signal(int) { signal_received = 1; }
+extern "C" void note_signal(int) {
+  signal_received = 1;
+}
 
 }  // namespace
 
@@ -22,6 +24,8 @@ StopSignals::~StopSignals() {
   for (int signal : kSignals) std::signal(signal, SIG_DFL);
 }
 
-bool StopSignals::received() const { return signal_received != 0; }
+bool StopSignals::received() const {
+  return signal_received != 0;
+}
 
 }  // namespace dew

@@ -3,7 +3,8 @@
 
 namespace dew {
 
-/// Catches the signals while it lives. One at a time in a process: a signal handler has nowhere else to leave its mark.
+/// Catches the signals while it lives. One at a time in a process: a signal handler has nowhere else to leave
+/// its mark.
 class StopSignals {
  public:
   StopSignals();

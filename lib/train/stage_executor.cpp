@@ -13,7 +13,8 @@ bool StageExecutor::drops(int block) const {
   return policy_.whole_blocks && model_.chain[static_cast<std::size_t>(block)]->may_rerun();
 }
 
-// Takes a hold of the block's weights, and one of the block needed next, so that its gather runs beside the compute.
+// Takes a hold of the block's weights, and one of the block needed next, so that its gather runs beside the
+// compute.
 void StageExecutor::hold(int block, int next_block) {
   if (held_ahead_ != block) store_.gather(block);
   DEW_CHECK(held_ahead_ == block || held_ahead_ < 0, held_ahead_, block);
@@ -30,7 +31,8 @@ Vars StageExecutor::run_block(int block, const Microbatch& microbatch, Tape& tap
 
 // The loss is a sum over this rank's tokens: partial over the axes that split them, and over no other.
 double StageExecutor::take_loss(const Var& loss, const Microbatch& microbatch) {
-  DEW_CHECK(loss.placements == microbatch.placements.summed(), loss.placements.str(), microbatch.placements.str());
+  DEW_CHECK(loss.placements == microbatch.placements.summed(), loss.placements.str(),
+            microbatch.placements.str());
   return read_scalar(store_.stream(), loss.value);
 }
 
@@ -77,7 +79,8 @@ void StageExecutor::backward(const Microbatch& microbatch, Live& live, WeightMod
     hold(b, b > 0 ? b - 1 : next_block);
     BlockRun& run = live.blocks[static_cast<std::size_t>(b)];
     run.views = store_.get(b, true);
-    // Weight gradients of a block that runs again are formed at once: put off, they would keep all it rebuilt alive.
+    // Weight gradients of a block that runs again are formed at once: put off, they would keep all it rebuilt
+    // alive.
     const WeightMode block_mode = run.tape ? mode : WeightMode::kNow;
     if (!run.tape) rebuild(b, microbatch, run);
     std::vector<Seed> seeds;
@@ -107,8 +110,8 @@ void StageExecutor::backward_weights(Live& live, Reduce reduce) {
   }
 }
 
-// A reduction that follows a backward in the program runs block by block inside it, beside the compute of the next
-// block and before more unreduced gradients pile up.
+// A reduction that follows a backward in the program runs block by block inside it, beside the compute of the
+// next block and before more unreduced gradients pile up.
 StageExecutor::Reduce StageExecutor::reduce_after(const Program& program, std::size_t action) {
   if (action + 1 >= program.size() || program[action + 1].act != Act::kReduceGrads) return Reduce::kNo;
   return action + 2 == program.size() ? Reduce::kLast : Reduce::kPart;
@@ -118,7 +121,8 @@ StageExecutor::Reduce StageExecutor::reduce_after(const Program& program, std::s
 int StageExecutor::next_block(const Program& program, std::size_t at) const {
   for (; at < program.size(); ++at) {
     if (program[at].act == Act::kForward) return 0;
-    if (program[at].act == Act::kBackward || program[at].act == Act::kBackwardInput) return store_.blocks() - 1;
+    if (program[at].act == Act::kBackward || program[at].act == Act::kBackwardInput)
+      return store_.blocks() - 1;
   }
   return -1;
 }
@@ -135,7 +139,8 @@ double StageExecutor::run(const Program& program, std::span<const Microbatch> mi
         loss += forward(microbatches[m], live[m], next_block(program, i + 1));
         break;
       case Act::kBackward:
-        backward(microbatches[m], live[m], WeightMode::kNow, reduce_after(program, i), next_block(program, i + 1));
+        backward(microbatches[m], live[m], WeightMode::kNow, reduce_after(program, i),
+                 next_block(program, i + 1));
         break;
       case Act::kBackwardInput:
         backward(microbatches[m], live[m], WeightMode::kDefer, Reduce::kNo, next_block(program, i + 1));

@@ -1,5 +1,5 @@
-// Runs a program over the blocks of a model: gathers ahead, keeps a tape per block and microbatch, drops and rebuilds
-// what recomputation says, and starts reductions.
+// Runs a program over the blocks of a model: gathers ahead, keeps a tape per block and microbatch, drops and
+// rebuilds what recomputation says, and starts reductions.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,9 @@ class StageExecutor {
   /// `prefetch` gathers the next block while one computes.
   StageExecutor(const Model& model, ParamStore& store, const RematPolicy& policy, bool prefetch);
 
-  /// Runs one step's program and returns this rank's part of the loss. Afterwards the reduced gradients are in the store
-  /// once it has finished. Throws Error when the loss is not a partial sum over exactly the data axes.
+  /// Runs one step's program and returns this rank's part of the loss. Afterwards the reduced gradients are
+  /// in the store once it has finished. Throws Error when the loss is not a partial sum over exactly the data
+  /// axes.
   double run(const Program& program, std::span<const Microbatch> microbatches);
   /// This rank's part of the loss of one microbatch, without gradients.
   double evaluate(const Microbatch& microbatch);
@@ -35,8 +36,8 @@ class StageExecutor {
   struct Live {
     std::vector<BlockRun> blocks;
   };
-  /// Whether a block's gradients are summed over ranks when it has done its backward: kPart over the storage axes,
-  /// kLast over all.
+  /// Whether a block's gradients are summed over ranks when it has done its backward: kPart over the storage
+  /// axes, kLast over all.
   enum class Reduce : std::uint8_t { kNo, kPart, kLast };
 
   bool drops(int block) const;

@@ -1,4 +1,5 @@
-// Speed in the terms of the metrics: tokens a second, model FLOP utilisation, and the peak it is measured against.
+// Speed in the terms of the metrics: tokens a second, model FLOP utilisation, and the peak it is measured
+// against.
 #pragma once
 
 #include <string_view>
@@ -11,11 +12,12 @@ namespace dew {
 
 /// What MFU counts, told once in the head of metrics.jsonl.
 inline constexpr std::string_view kFlopConvention =
-    "matrix products and attention of forward and backward, nothing counted twice for recomputation, attention by the "
+    "matrix products and attention of forward and backward, nothing counted twice for recomputation, "
+    "attention by the "
     "pairs that the mask shows";
 
-/// FLOP/s of one rank on a square matrix product of the compute dtype while all ranks of its node multiply at the same
-/// time: the mean over about 30 ms, then the least of all ranks. Collective over `ranks`.
+/// FLOP/s of one rank on a square matrix product of the compute dtype while all ranks of its node multiply at
+/// the same time: the mean over about 30 ms, then the least of all ranks. Collective over `ranks`.
 double measure_peak(DType dtype, const HostGroup& ranks, Stream& stream);
 
 /// Sums over the steps since the last report.

@@ -41,7 +41,8 @@ void Trainer::open_directory() {
   const std::string error = agree(ranks_, [&] {
     const bool holds_run = !checkpoint_steps(directory).empty();
     if (resume == ResumeMode::kNever && holds_run)
-      throw Error("checkpoint.resume: never, but " + spec_.run.dir + " holds a run; accepted: another run.dir");
+      throw Error("checkpoint.resume: never, but " + spec_.run.dir +
+                  " holds a run; accepted: another run.dir");
     if (resume == ResumeMode::kRequire && !holds_run)
       throw Error("checkpoint.resume: require, but " + directory + " holds no checkpoint");
     if (first) make_writable_directory(directory, "run.dir");
@@ -60,19 +61,23 @@ void Trainer::restore() {
   }
   engine_.fill_missing(restored->missing_prefixes);
   first_step_ = saved_step_ = restored->state.step;
-  console_.line(format("resumed from %s at step %lld", restored->file.c_str(), static_cast<long long>(first_step_)));
-  if (!restored->missing_prefixes.empty()) console_.line("the checkpoint holds no moving average: it starts at the weights");
+  console_.line(
+      format("resumed from %s at step %lld", restored->file.c_str(), static_cast<long long>(first_step_)));
+  if (!restored->missing_prefixes.empty())
+    console_.line("the checkpoint holds no moving average: it starts at the weights");
   if (restored->state.seed != spec_.run.seed)
-    console_.line(format("run.seed is %llu, the checkpoint was trained with %llu: the order of the data changes here",
-                         static_cast<unsigned long long>(spec_.run.seed),
-                         static_cast<unsigned long long>(restored->state.seed)));
+    console_.line(
+        format("run.seed is %llu, the checkpoint was trained with %llu: the order of the data changes here",
+               static_cast<unsigned long long>(spec_.run.seed),
+               static_cast<unsigned long long>(restored->state.seed)));
 }
 
 void Trainer::open_logs() {
   const std::string error = agree(ranks_, [this] {
     if (ranks_.rank() != 0) return;
     write_file_durably(spec_.run.dir + "/run.yaml", parts_.setup.config.resolved());
-    metrics_ = std::make_unique<MetricsLog>(spec_.run.dir + "/metrics.jsonl", first_step_ > 0 ? first_step_ : -1);
+    metrics_ =
+        std::make_unique<MetricsLog>(spec_.run.dir + "/metrics.jsonl", first_step_ > 0 ? first_step_ : -1);
     const std::array<JsonField, 6> head{{{"run", spec_.run.name},
                                          {"version", std::string(kVersion)},
                                          {"ranks", static_cast<std::int64_t>(ranks_.size())},
@@ -85,23 +90,28 @@ void Trainer::open_logs() {
 }
 
 double Trainer::rate_of(std::int64_t step) const {
-  return learning_rate(spec_.schedule, spec_.optimizer.lr, spec_.schedule.steps.value_or(spec_.run.steps), step);
+  return learning_rate(spec_.schedule, spec_.optimizer.lr, spec_.schedule.steps.value_or(spec_.run.steps),
+                       step);
 }
 
-std::int64_t Trainer::tokens_at(std::int64_t step) const { return step * spec_.data.batch * spec_.data.seq_len; }
+std::int64_t Trainer::tokens_at(std::int64_t step) const {
+  return step * spec_.data.batch * spec_.data.seq_len;
+}
 
 RunEnd Trainer::run() {
   for (std::int64_t step = first_step_ + 1; step <= spec_.run.steps; ++step) {
     const StepSums sums = train_step(step);
     const bool last = step == spec_.run.steps;
     if (step % spec_.log_every == 0 || last) log_step(step, sums, rate_of(step));
-    console_.progress(step, spec_.run.steps, sums.loss, throughput_.step_seconds());
+    console_.progress(step, spec_.run.steps, sums.loss, last_step_seconds_);
     if (spec_.eval.every > 0 && step % spec_.eval.every == 0) evaluate(step);
-    if (sums.save || (spec_.checkpoint.every_steps.value_or(0) > 0 && step % *spec_.checkpoint.every_steps == 0))
+    if (sums.save ||
+        (spec_.checkpoint.every_steps.value_or(0) > 0 && step % *spec_.checkpoint.every_steps == 0))
       save(step);
     if (sums.stop && !last) {
       save(step);
-      console_.line(format("stopped on a signal at step %lld; run again to continue", static_cast<long long>(step)));
+      console_.line(
+          format("stopped on a signal at step %lld; run again to continue", static_cast<long long>(step)));
       return RunEnd::kStopped;
     }
   }
@@ -120,7 +130,7 @@ StepSums Trainer::train_step(std::int64_t step) {
   const auto batches = feed_.step(step - 1, engine_.token_placements(), stream_);
   const double data_wait = steady_seconds() - data_before;
   const double local_loss = engine_.gradients(batches);
-  const StepSums sums =
+  StepSums sums =
       sum_step(engine_.store(), local_loss, {parts_.signals.received(), save_is_due(step)}, ranks_);
   const std::string fault = non_finite(engine_.store(), sums);
   if (!fault.empty())
@@ -130,7 +140,8 @@ StepSums Trainer::train_step(std::int64_t step) {
   engine_.update(step, rate_of(step), scale);
   double comm_wait = sums.wait_seconds;
   for (const auto& [name, traffic] : mesh_.traffic()) comm_wait += traffic.wait_seconds;
-  throughput_.add(steady_seconds() - begin, data_wait, comm_wait);
+  last_step_seconds_ = steady_seconds() - begin;
+  throughput_.add(last_step_seconds_, data_wait, comm_wait);
   return sums;
 }
 
@@ -200,7 +211,8 @@ void Trainer::save(std::int64_t step) {
   state.row = place.window;
   state.resolved_yaml = parts_.setup.config.resolved();
   state.version = kVersion;
-  save_checkpoint(spec_.run.dir + "/checkpoints", engine_.named_shards(), state, spec_.checkpoint.keep, ranks_);
+  save_checkpoint(spec_.run.dir + "/checkpoints", engine_.named_shards(), state, spec_.checkpoint.keep,
+                  ranks_);
   saved_step_ = step;
   saved_at_ = steady_seconds();
 }

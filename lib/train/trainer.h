@@ -23,7 +23,7 @@ struct TrainerParts {
   const HostResources& host;
   const StopSignals& signals;
   const Log& log;
-  bool terminal = false;   ///< rank 0 prints to a terminal
+  bool terminal = false;  ///< rank 0 prints to a terminal
 };
 
 enum class RunEnd : std::uint8_t { kDone, kStopped };
@@ -35,8 +35,8 @@ class Trainer {
   explicit Trainer(const TrainerParts& parts);
   ~Trainer();
 
-  /// Trains to run.steps, or until a signal: then the state is saved. Throws SharedError on a loss or gradient that is
-  /// not finite, before the update and before any save. Collective.
+  /// Trains to run.steps, or until a signal: then the state is saved. Throws SharedError on a loss or
+  /// gradient that is not finite, before the update and before any save. Collective.
   RunEnd run();
 
  private:
@@ -63,8 +63,9 @@ class Trainer {
   std::unique_ptr<MetricsLog> metrics_;
   Throughput throughput_;
   double peak_flops_ = 0;
-  double saved_at_ = 0;           ///< steady seconds of the last save
-  std::int64_t first_step_ = 0;   ///< steps done when the run started
+  double last_step_seconds_ = 0;
+  double saved_at_ = 0;          ///< steady seconds of the last save
+  std::int64_t first_step_ = 0;  ///< steps done when the run started
   std::int64_t saved_step_ = -1, evaluated_step_ = -1;
 };
 

@@ -67,23 +67,23 @@ TEST(FillNormal, ThreadsDoNotChangeBits) {
 
 TEST(FillNormal, HasTheMomentsOfANormal) {
   Host host;
-  constexpr std::int64_t n = 100000;
+  const std::int64_t n = 100000;
   const Tensor x = host.empty({n}, DType::kF64);
   kernels::fill_normal(host.stream, kKey, 0, 1, x);
   double mean = 0, square = 0, fourth = 0, neighbours = 0;
   const double* z = x.data<double>();
   for (std::int64_t i = 0; i < n; ++i) {
-    mean += z[i] / n;
-    square += z[i] * z[i] / n;
-    fourth += z[i] * z[i] * z[i] * z[i] / n;
-    neighbours += z[i] * z[(i + 1) % n] / n;
+    mean += z[i];
+    square += z[i] * z[i];
+    fourth += z[i] * z[i] * z[i] * z[i];
+    neighbours += z[i] * z[(i + 1) % n];
   }
   // Five standard errors: of the mean 1, of the square sqrt(2), of the fourth power sqrt(96), over sqrt(n).
-  const double error = 5 / std::sqrt(static_cast<double>(n));
-  EXPECT_NEAR(mean, 0, error);
-  EXPECT_NEAR(square, 1, error * std::sqrt(2.0));
-  EXPECT_NEAR(fourth, 3, error * std::sqrt(96.0));
-  EXPECT_NEAR(neighbours, 0, error);
+  const double count = static_cast<double>(n), error = 5 / std::sqrt(count);
+  EXPECT_NEAR(mean / count, 0, error);
+  EXPECT_NEAR(square / count, 1, error * std::sqrt(2.0));
+  EXPECT_NEAR(fourth / count, 3, error * std::sqrt(96.0));
+  EXPECT_NEAR(neighbours / count, 0, error);
 }
 
 }  // namespace

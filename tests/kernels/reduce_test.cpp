@@ -9,7 +9,7 @@ namespace {
 
 // f64 sums of n squares in at least eight lanes: n / 8 roundings of a share of the sum, relative to it.
 double sum_tolerance(std::int64_t n) {
-  return static_cast<double>(n / 8 + 8) * roundoff(DType::kF64);
+  return (static_cast<double>(n) / 8 + 8) * roundoff(DType::kF64);
 }
 
 TEST(SumOfSquares, MatchesTheReference) {

@@ -65,7 +65,7 @@ struct Operands {
 template <class T>
 class HeadGradient {
  public:
-  HeadGradient(const AttentionShape& shape, const AttentionOps<T>& ops, const Tiles<T>& tiles)
+  HeadGradient(const AttentionShape& shape, const Ops<T>& ops, const Tiles<T>& tiles)
       : shape_(shape),
         ops_(ops),
         tiles_(tiles),
@@ -75,11 +75,12 @@ class HeadGradient {
   void run(const Operands<T>& x, KeyRange keys) const {
     const std::int64_t blocks = (shape_.queries + kBlockQueries - 1) / kBlockQueries;
     for (std::int64_t index = 0; index < blocks; ++index) {
-      const QueryBlock block(shape_, index, ops_.lanes);
+      const QueryBlock block(shape_, index, ops_.matrix.lanes);
       prepare(x, block);
       for_tiles(shape_, block, keys,
                 [&](KeyRange tile, const TileMask& mask) { add_tile(x, block, tile, mask); });
-      ops_.scale_rows(block.rows(), shape_.width, tiles_.ones, tiles_.dq, x.dq.at(block.begin, 0), x.add_dq);
+      ops_.softmax.scale_rows(block.rows(), shape_.width, tiles_.ones, tiles_.dq, x.dq.at(block.begin, 0),
+                              x.add_dq);
     }
   }
 
@@ -87,9 +88,9 @@ class HeadGradient {
   void prepare(const Operands<T>& x, const QueryBlock& block) const {
     constexpr T kInfinity = std::numeric_limits<T>::infinity();
     const std::int64_t rows = block.rows();
-    ops_.transpose(rows, shape_.width, scale_, x.q.at(block.begin, 0), tiles_.queries);
-    ops_.transpose(rows, shape_.width, T{1}, x.d_o.at(block.begin, 0), tiles_.gradients);
-    ops_.dot_rows(rows, shape_.width, x.o.at(block.begin, 0), x.d_o.at(block.begin, 0), tiles_.delta);
+    ops_.matrix.transpose(rows, shape_.width, scale_, x.q.at(block.begin, 0), tiles_.queries);
+    ops_.matrix.transpose(rows, shape_.width, T{1}, x.d_o.at(block.begin, 0), tiles_.gradients);
+    ops_.softmax.dot_rows(rows, shape_.width, x.o.at(block.begin, 0), x.d_o.at(block.begin, 0), tiles_.delta);
     for (std::int64_t i = 0; i < block.width; ++i) {
       // A query that saw no key has -infinity; +infinity makes its probabilities 0.
       const T kept = i < rows ? x.log_sum_exp[block.begin + i] : kInfinity;
@@ -105,15 +106,15 @@ class HeadGradient {
       std::fill_n(tiles_.p.first, keys * kBlockQueries, T{0});
       std::fill_n(tiles_.d_s.first, keys * kBlockQueries, T{0});
     }
-    const std::int64_t lane_step = mask.partial ? ops_.lanes : block.width;
+    const std::int64_t lane_step = mask.partial ? ops_.matrix.lanes : block.width;
     for (std::int64_t lane = 0; lane < block.width; lane += lane_step) {
       const KeyRange seen = keys_of_lanes(mask, keys, lane, lane_step);
       if (seen.begin < seen.end) query_side(x, block, tile.begin, seen, mask, lane, lane_step);
     }
-    const std::int64_t key_step = mask.partial ? ops_.lanes : keys;
+    const std::int64_t key_step = mask.partial ? ops_.matrix.lanes : keys;
     for (std::int64_t key = 0; key < keys; key += key_step) {
       const std::int64_t count = std::min(key_step, keys - key);
-      const KeyRange lanes = lanes_of_keys(mask, block.width, ops_.lanes, key, count);
+      const KeyRange lanes = lanes_of_keys(mask, block.width, ops_.matrix.lanes, key, count);
       key_side(x, block, tile.begin + key, key, count, {lanes.begin, std::min(lanes.end, block.rows())});
     }
   }
@@ -123,12 +124,13 @@ class HeadGradient {
                   const TileMask& mask, std::int64_t lane, std::int64_t lanes) const {
     const std::int64_t count = keys.end - keys.begin, first = tile_begin + keys.begin;
     const Matrix<T> p = tiles_.p.at(keys.begin, lane), d_s = tiles_.d_s.at(keys.begin, lane);
-    ops_.multiply(count, lanes, shape_.width, x.k.at(first, 0), tiles_.queries.at(0, lane), p, false);
-    ops_.multiply(count, lanes, shape_.width, x.v.at(first, 0), tiles_.gradients.at(0, lane), d_s, false);
-    ops_.softmax_gradient(count, lanes, moved(mask, keys.begin, lane), scale_, p, d_s,
-                          tiles_.log_sum_exp + lane, tiles_.delta + lane);
-    ops_.multiply_transposed(std::min(lanes, block.rows() - lane), shape_.width, count, d_s, x.k.at(first, 0),
-                             tiles_.dq.at(lane, 0), true);
+    ops_.matrix.multiply(count, lanes, shape_.width, x.k.at(first, 0), tiles_.queries.at(0, lane), p, false);
+    ops_.matrix.multiply(count, lanes, shape_.width, x.v.at(first, 0), tiles_.gradients.at(0, lane), d_s,
+                         false);
+    ops_.softmax.softmax_gradient(count, lanes, moved(mask, keys.begin, lane), scale_, p, d_s,
+                                  tiles_.log_sum_exp + lane, tiles_.delta + lane);
+    ops_.matrix.multiply_transposed(std::min(lanes, block.rows() - lane), shape_.width, count, d_s,
+                                    x.k.at(first, 0), tiles_.dq.at(lane, 0), true);
   }
 
   /// dk and dv of `count` keys, from the queries of the lanes.
@@ -136,14 +138,14 @@ class HeadGradient {
                 std::int64_t count, KeyRange lanes) const {
     const std::int64_t queries = lanes.end - lanes.begin, from = block.begin + lanes.begin;
     if (queries <= 0) return;
-    ops_.multiply(count, shape_.width, queries, tiles_.p.at(key, lanes.begin), x.d_o.at(from, 0),
-                  x.dv.at(first, 0), true);
-    ops_.multiply(count, shape_.width, queries, tiles_.d_s.at(key, lanes.begin), x.q.at(from, 0),
-                  x.dk.at(first, 0), true);
+    ops_.matrix.multiply(count, shape_.width, queries, tiles_.p.at(key, lanes.begin), x.d_o.at(from, 0),
+                         x.dv.at(first, 0), true);
+    ops_.matrix.multiply(count, shape_.width, queries, tiles_.d_s.at(key, lanes.begin), x.q.at(from, 0),
+                         x.dk.at(first, 0), true);
   }
 
   const AttentionShape& shape_;
-  const AttentionOps<T>& ops_;
+  const Ops<T>& ops_;
   const Tiles<T>& tiles_;
   T scale_;
 };
@@ -157,7 +159,7 @@ void clear_rows(Matrix<T> rows, KeyRange range, std::int64_t width) {
 template <class T>
 struct Call {
   const AttentionShape& shape;
-  const AttentionOps<T>& ops;
+  const Ops<T>& ops;
   const T *q, *k, *v, *o, *log_sum_exp, *d_o;
   T *dq, *dk, *dv;  ///< dq of part 0; those of the others follow from one another
   std::int64_t part_stride;
@@ -218,12 +220,13 @@ void attention_backward(const AttentionShape& shape, const AttentionPass& pass, 
                         const Target& dk, const Target& dv, const Tensor& scratch) {
   visit_float(pass.q.dtype(), [&](auto zero) {
     using T = decltype(zero);
+    const Ops<T> ops;
     const std::int64_t parts = key_parts(shape), tasks = shape.samples * shape.kv_heads * parts;
     const std::int64_t threads = attention_threads(), stride = part_elements(shape);
     T* tiles_begin = scratch.data<T>();
     T* dq_parts = tiles_begin + threads * Tiles<T>::elements(shape.width);
     const Call<T> call{.shape = shape,
-                       .ops = attention_ops<T>(),
+                       .ops = ops,
                        .q = pass.q.data<T>(),
                        .k = pass.k.data<T>(),
                        .v = pass.v.data<T>(),

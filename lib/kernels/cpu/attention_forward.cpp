@@ -32,29 +32,30 @@ struct Tiles {
 
 /// Takes the keys `tile` into the lanes [lane, lane + lanes) of the block.
 template <class T>
-void add_keys(const AttentionOps<T>& ops, const Tiles<T>& tiles, const QueryBlock& block, KeyRange keys,
+void add_keys(const Ops<T>& ops, const Tiles<T>& tiles, const QueryBlock& block, KeyRange keys,
               const TileMask& mask, std::int64_t lane, std::int64_t lanes, Matrix<const T> k,
               Matrix<const T> v, std::int64_t width) {
   const std::int64_t count = keys.end - keys.begin, rows = std::min(lanes, block.rows() - lane);
   const Matrix<T> scores = tiles.scores.at(0, lane), sums = tiles.sums.at(lane, 0);
-  ops.multiply(count, lanes, width, k.at(keys.begin, 0), tiles.queries.at(0, lane), scores, false);
-  ops.softmax_step(count, lanes, mask, scores, tiles.largest + lane, tiles.sum + lane, tiles.factor + lane);
-  ops.scale_rows(rows, width, tiles.factor + lane, sums, sums, false);
-  ops.multiply_transposed(rows, width, count, scores, v.at(keys.begin, 0), sums, true);
+  ops.matrix.multiply(count, lanes, width, k.at(keys.begin, 0), tiles.queries.at(0, lane), scores, false);
+  ops.softmax.softmax_step(count, lanes, mask, scores, tiles.largest + lane, tiles.sum + lane,
+                           tiles.factor + lane);
+  ops.softmax.scale_rows(rows, width, tiles.factor + lane, sums, sums, false);
+  ops.matrix.multiply_transposed(rows, width, count, scores, v.at(keys.begin, 0), sums, true);
 }
 
 template <class T>
-void forward_block(const AttentionShape& shape, const AttentionOps<T>& ops, const Tiles<T>& tiles,
+void forward_block(const AttentionShape& shape, const Ops<T>& ops, const Tiles<T>& tiles,
                    const QueryBlock& block, Matrix<const T> q, Matrix<const T> k, Matrix<const T> v,
                    Matrix<T> o, T* log_sum_exp) {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   const T scale = static_cast<T>(1 / std::sqrt(static_cast<double>(shape.width)));
-  ops.transpose(block.rows(), shape.width, scale, q.at(block.begin, 0), tiles.queries);
+  ops.matrix.transpose(block.rows(), shape.width, scale, q.at(block.begin, 0), tiles.queries);
   std::fill_n(tiles.largest, block.width, -kInfinity);
   std::fill_n(tiles.sum, block.width, T{0});
   std::fill_n(tiles.sums.first, block.rows() * shape.width, T{0});
   for_tiles(shape, block, {0, shape.keys}, [&](KeyRange keys, const TileMask& mask) {
-    const std::int64_t step = mask.partial ? ops.lanes : block.width;
+    const std::int64_t step = mask.partial ? ops.matrix.lanes : block.width;
     for (std::int64_t lane = 0; lane < block.width; lane += step) {
       const KeyRange seen = keys_of_lanes(mask, keys.end - keys.begin, lane, step);
       if (seen.begin < seen.end)
@@ -67,7 +68,7 @@ void forward_block(const AttentionShape& shape, const AttentionOps<T>& ops, cons
     log_sum_exp[block.begin + i] = blind ? -kInfinity : tiles.largest[i] + std::log(tiles.sum[i]);
     tiles.factor[i] = blind ? T{0} : 1 / tiles.sum[i];
   }
-  ops.scale_rows(block.rows(), shape.width, tiles.factor, tiles.sums, o.at(block.begin, 0), false);
+  ops.softmax.scale_rows(block.rows(), shape.width, tiles.factor, tiles.sums, o.at(block.begin, 0), false);
 }
 
 }  // namespace
@@ -85,7 +86,7 @@ void attention_forward(const AttentionShape& shape, const Tensor& q, const Tenso
                        const Tensor& o, const Tensor& log_sum_exp, const Tensor& scratch) {
   visit_float(q.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const AttentionOps<T>& ops = attention_ops<T>();
+    const Ops<T> ops;
     const T *q0 = q.data<T>(), *k0 = k.data<T>(), *v0 = v.data<T>();
     T *o0 = o.data<T>(), *lse0 = log_sum_exp.data<T>(), *scratch0 = scratch.data<T>();
     const std::int64_t blocks = (shape.queries + kBlockQueries - 1) / kBlockQueries;
@@ -98,7 +99,7 @@ void attention_forward(const AttentionShape& shape, const Tensor& q, const Tenso
       for (std::int64_t task = 0; task < tasks; ++task) {
         const std::int64_t b = task / blocks / shape.heads, h = task / blocks % shape.heads;
         // The last queries see the most keys: they go first, so that no thread is left alone with them.
-        const QueryBlock block(shape, blocks - 1 - task % blocks, ops.lanes);
+        const QueryBlock block(shape, blocks - 1 - task % blocks, ops.matrix.lanes);
         forward_block(shape, ops, tiles, block, head_of(q0, b, shape.queries, h, shape.heads, shape.width),
                       head_of(k0, b, shape.keys, h / group, shape.kv_heads, shape.width),
                       head_of(v0, b, shape.keys, h / group, shape.kv_heads, shape.width),

@@ -21,6 +21,13 @@ inline constexpr std::int64_t kNoWindow = std::int64_t{1} << 60;
 /// Threads that a call may use. Scratch is cut into as many parts.
 std::int64_t attention_threads();
 
+/// The inner loops on this processor.
+template <class T>
+struct Ops {
+  const MatrixOps<T>& matrix = matrix_ops<T>();
+  const AttentionOps<T>& softmax = attention_ops<T>();
+};
+
 /// Hands out parts of one thread's scratch, each starting on a cache line.
 template <class T>
 class Scratch {

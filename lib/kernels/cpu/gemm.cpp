@@ -1,86 +1,173 @@
+// An element of c is a sum over blocks of the inner dimension, added in order; a block's sum runs in order
+// with one rounding a step. The blocks follow from K alone, so it does not matter how rows and columns are
+// cut, between threads or within one. The cuts: a block of b lies in the second cache and a panel of it is
+// read once for every few rows of a block of a; both are copied, so that the inner loops read what is
+// contiguous (K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008).
 #include "kernels/cpu/gemm.h"
 
-#include <cblas.h>
 #include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
-#include <limits>
 
-#include "tensor/copy.h"
+#include "kernels/cpu/simd/matrix_table.h"
 
 namespace dew::kernels::cpu {
 namespace {
+
+/// Measured on shapes of decoders: longer inner blocks leave less to load and store, shorter ones stay in the
+/// cache.
+constexpr std::int64_t kMostInner = 512, kBlockRows = 192, kBlockColumns = 1024;
+/// Vectors of a panel of b: as many as the widest inner loop takes at once.
+constexpr std::int64_t kPanelVectors = 4;
+/// Multiplications below which a second thread costs more than it saves.
+constexpr double kParallelProducts = 1 << 18;
+/// Tasks for each thread, so that one that is held up does not hold up all.
+constexpr std::int64_t kTasksPerThread = 2;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// One tile of a product, by a library call that runs on the calling thread alone.
-template <class T>
-struct Tile {
-  const T* a;
-  const T* b;
-  T* c;
-  std::int64_t rows, columns;
+std::int64_t inner_block(std::int64_t k) {
+  return ceil_div(k, ceil_div(k, kMostInner));
+}
+
+std::int64_t thread_count(const GemmShape& s) {
+  const double products = static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  return products < kParallelProducts || omp_in_parallel() != 0 ? 1 : omp_get_max_threads();
+}
+
+/// How c is cut into tasks.
+struct Grid {
+  std::int64_t down = 1, across = 1;
 };
 
-bool multiply(const GemmShape& s, const Tile<float>& tile) {
-  const std::int64_t lda = s.trans_a ? s.m : s.k, ldb = s.trans_b ? s.k : s.n;
-  return dnnl_sgemm(s.trans_a ? 'T' : 'N', s.trans_b ? 'T' : 'N', tile.rows, tile.columns, s.k, 1.0f, tile.a,
-                    lda, tile.b, ldb, s.accumulate ? 1.0f : 0.0f, tile.c, s.n) == dnnl_success;
+/// Each task copies its own part of a and b: of the grids with enough tasks, the one that copies least.
+Grid grid_of(const GemmShape& s, std::int64_t threads, std::int64_t panels) {
+  if (threads == 1) return {};
+  const std::int64_t tasks = threads * kTasksPerThread;
+  Grid best{.down = tasks};
+  for (std::int64_t across = 1; across <= std::min(tasks, panels); ++across) {
+    const Grid grid{.down = ceil_div(tasks, across), .across = across};
+    if (grid.across * s.m + grid.down * s.n < best.across * s.m + best.down * s.n) best = grid;
+  }
+  return best;
 }
 
-bool multiply(const GemmShape& s, const Tile<double>& tile) {
-  const auto integer = [](std::int64_t x) { return static_cast<blasint>(x); };
-  const std::int64_t lda = s.trans_a ? s.m : s.k, ldb = s.trans_b ? s.k : s.n;
-  cblas_dgemm(CblasRowMajor, s.trans_a ? CblasTrans : CblasNoTrans, s.trans_b ? CblasTrans : CblasNoTrans,
-              integer(tile.rows), integer(tile.columns), integer(s.k), 1.0, tile.a, integer(lda), tile.b,
-              integer(ldb), s.accumulate ? 1.0 : 0.0, tile.c, integer(s.n));
-  return true;
-}
-
+/// Copies rows of a far matrix, asking for later rows while it moves one.
 template <class T>
-void multiply_tiled(const GemmShape& s, const T* a, const T* b, T* c) {
-  const GemmTile tile = gemm_tile(s);
-  const std::int64_t across = ceil_div(s.n, tile.columns), tiles = ceil_div(s.m, tile.rows) * across;
-  const int threads = static_cast<int>(std::min<std::int64_t>(tiles, omp_get_max_threads()));
-  bool good = true;
-#pragma omp parallel num_threads(threads) reduction(&& : good)
-  {
-    // A library asks for this number when it decides how many threads to start; it is this task's own copy.
-    omp_set_num_threads(1);
-#pragma omp for schedule(dynamic)
-    for (std::int64_t t = 0; t < tiles; ++t) {
-      const std::int64_t row = t / across * tile.rows, column = t % across * tile.columns;
-      good = multiply(s, Tile<T>{.a = s.trans_a ? a + row : a + row * s.k,
-                                 .b = s.trans_b ? b + column * s.k : b + column,
-                                 .c = c + row * s.n + column,
-                                 .rows = std::min(tile.rows, s.m - row),
-                                 .columns = std::min(tile.columns, s.n - column)}) &&
-             good;
+void copy_rows(std::int64_t rows, std::int64_t columns, Matrix<const T> from, Matrix<T> to) {
+  constexpr std::int64_t kLine = 64 / sizeof(T), kAhead = 2048;
+  const std::int64_t ahead = kAhead / columns + 1;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    if (i + ahead < rows)
+      for (std::int64_t j = 0; j < columns; j += kLine) __builtin_prefetch(from.at(i + ahead, j).first);
+    std::copy_n(from.at(i, 0).first, columns, to.at(i, 0).first);
+  }
+}
+
+struct Range {
+  std::int64_t begin, end;
+  std::int64_t size() const { return end - begin; }
+};
+
+/// One product, and the blocks of it that a thread works on.
+template <class T>
+struct Product {
+  const GemmShape& s;
+  Matrix<const T> a, b;
+  Matrix<T> c;
+  const MatrixOps<T>& ops;
+  std::int64_t panel;  ///< columns of a panel of b
+  std::int64_t inner;  ///< of a block
+
+  Product(const GemmShape& shape, const T* left, const T* right, T* result)
+      : s(shape),
+        a{left, shape.trans_a ? shape.m : shape.k},
+        b{right, shape.trans_b ? shape.k : shape.n},
+        c{result, shape.n},
+        ops(matrix_ops<T>()),
+        panel(kPanelVectors * ops.lanes),
+        inner(inner_block(shape.k)) {}
+
+  std::int64_t panels() const { return ceil_div(s.n, panel); }
+  std::int64_t scratch_of_a() const { return inner * std::min(kBlockRows, s.m); }
+  std::int64_t scratch_of_b() const { return inner * std::min(kBlockColumns, panels() * panel); }
+  /// Of one thread, in whole cache lines.
+  std::int64_t scratch() const { return ceil_div(scratch_of_a() + scratch_of_b(), 16) * 16; }
+
+  /// b's columns [first, ...) as panels of [terms, panel], one after the other.
+  void copy_b(Range columns, Range terms, T* to) const {
+    for (std::int64_t j = columns.begin; j < columns.end; j += panel, to += inner * panel) {
+      const std::int64_t width = std::min(panel, columns.end - j);
+      if (s.trans_b)
+        ops.transpose(width, terms.size(), T{1}, b.at(j, terms.begin), {to, panel});
+      else
+        copy_rows(terms.size(), width, b.at(terms.begin, j), Matrix<T>{to, panel});
     }
   }
-  DEW_CHECK(good, s.m, s.n, s.k);
-}
+
+  /// Adds the terms to c, or makes c of the first ones.
+  void add_terms(Range rows, Range columns, Range terms, T* copy_of_a, const T* copy_of_b) const {
+    const bool add = s.accumulate || terms.begin > 0;
+    for (std::int64_t i = rows.begin; i < rows.end; i += kBlockRows) {
+      const std::int64_t count = std::min(kBlockRows, rows.end - i);
+      const Matrix<T> left{copy_of_a, s.trans_a ? count : terms.size()};
+      if (s.trans_a)
+        copy_rows(terms.size(), count, a.at(terms.begin, i), left);
+      else
+        copy_rows(count, terms.size(), a.at(i, terms.begin), left);
+      const auto multiply = s.trans_a ? ops.multiply_transposed : ops.multiply;
+      const T* right = copy_of_b;
+      for (std::int64_t j = columns.begin; j < columns.end; j += panel, right += inner * panel)
+        multiply(count, std::min(panel, columns.end - j), terms.size(), left, {right, panel}, c.at(i, j),
+                 add);
+    }
+  }
+
+  void run(Range rows, Range columns, T* scratch_begin) const {
+    if (rows.size() == 0) return;
+    T* copy_of_b = scratch_begin;
+    T* copy_of_a = scratch_begin + scratch_of_b();
+    for (std::int64_t j = columns.begin; j < columns.end; j += kBlockColumns)
+      for (std::int64_t p = 0; p < s.k; p += inner) {
+        const Range block{j, std::min(j + kBlockColumns, columns.end)}, terms{p, std::min(p + inner, s.k)};
+        copy_b(block, terms, copy_of_b);
+        add_terms(rows, block, terms, copy_of_a, copy_of_b);
+      }
+  }
+};
 
 }  // namespace
 
-GemmTile gemm_tile(const GemmShape& s) {
-  return {std::max<std::int64_t>(ceil_div(s.m, 2), 64), s.n};
+std::int64_t gemm_scratch(const GemmShape& shape, DType dtype) {
+  if (shape.m == 0 || shape.n == 0 || shape.k == 0) return 0;
+  return visit_float(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return thread_count(shape) * Product<T>(shape, nullptr, nullptr, nullptr).scratch();
+  });
 }
 
-void gemm(const GemmShape& shape, const Tensor& a, const Tensor& b, const Tensor& c) {
+void gemm(const GemmShape& shape, const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& scratch) {
   if (shape.m == 0 || shape.n == 0) return;
-  if (shape.k == 0) {
-    if (!shape.accumulate) std::fill_n(static_cast<char*>(c.raw()), c.bytes(), char{0});
-    return;
-  }
-  constexpr std::int64_t kLargest = std::numeric_limits<blasint>::max();
-  DEW_CHECK(shape.m <= kLargest && shape.n <= kLargest && shape.k <= kLargest, shape.m, shape.n, shape.k);
   visit_float(a.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    multiply_tiled(shape, a.data<T>(), b.data<T>(), c.data<T>());
+    if (shape.k == 0) {
+      if (!shape.accumulate) std::fill_n(c.data<T>(), c.numel(), T{0});
+      return;
+    }
+    const Product<T> product(shape, a.data<T>(), b.data<T>(), c.data<T>());
+    const std::int64_t threads = thread_count(shape), panels = product.panels();
+    const Grid grid = grid_of(shape, threads, panels);
+    T* first = scratch.data<T>();
+#pragma omp parallel for num_threads(static_cast <int>(threads)) schedule(dynamic)
+    for (std::int64_t task = 0; task < grid.down * grid.across; ++task) {
+      const std::int64_t i = task / grid.across, j = task % grid.across;
+      const Range rows{shape.m * i / grid.down, shape.m * (i + 1) / grid.down};
+      const Range columns{panels * j / grid.across * product.panel,
+                          std::min(panels * (j + 1) / grid.across * product.panel, shape.n)};
+      product.run(rows, columns, first + omp_get_thread_num() * product.scratch());
+    }
   });
 }
 

@@ -19,13 +19,9 @@ struct GemmShape {
 
 namespace dew::kernels::cpu {
 
-/// Rows and columns of c that one thread computes. They follow from the shape alone: were they cut by the
-/// thread count, an edge could fall into another inner kernel and change the last bit.
-struct GemmTile {
-  std::int64_t rows = 0, columns = 0;
-};
-GemmTile gemm_tile(const GemmShape& shape);
+/// Elements of scratch of one call: for each thread a block of a and of b.
+std::int64_t gemm_scratch(const GemmShape& shape, DType dtype);
 
-void gemm(const GemmShape& shape, const Tensor& a, const Tensor& b, const Tensor& c);
+void gemm(const GemmShape& shape, const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& scratch);
 
 }  // namespace dew::kernels::cpu

@@ -71,9 +71,10 @@ class HeadBlock final : public Block {
 
 std::string summary_of(const DecoderConfig& c) {
   return format("decoder, %lld layers x %lld, %lld heads (%lld kv) x %lld, mlp %lld, vocab %lld, %s head",
-                static_cast<long long>(c.layers), static_cast<long long>(c.width), static_cast<long long>(c.heads),
-                static_cast<long long>(c.kv_heads), static_cast<long long>(c.head_width),
-                static_cast<long long>(c.mlp), static_cast<long long>(c.vocab), c.tied ? "tied" : "separate");
+                static_cast<long long>(c.layers), static_cast<long long>(c.width),
+                static_cast<long long>(c.heads), static_cast<long long>(c.kv_heads),
+                static_cast<long long>(c.head_width), static_cast<long long>(c.mlp),
+                static_cast<long long>(c.vocab), c.tied ? "tied" : "separate");
 }
 
 }  // namespace
@@ -85,20 +86,24 @@ Model build_decoder(ConfigSection section, const ModelContext& context) {
   model.remat_sites = {"attention", "qkv", "mlp", "mlp_hidden"};
   if (!c.valid) return model;
   model.summary = summary_of(c);
-  const double out_std = c.init_residual ? c.init_std / std::sqrt(2.0 * static_cast<double>(c.layers)) : c.init_std;
-  const ParamSpec table{"embed.weight", {c.vocab, c.width}, {LogicalAxis::kVocab, LogicalAxis::kWidth},
+  const double out_std =
+      c.init_residual ? c.init_std / std::sqrt(2.0 * static_cast<double>(c.layers)) : c.init_std;
+  const ParamSpec table{"embed.weight",
+                        {c.vocab, c.width},
+                        {LogicalAxis::kVocab, LogicalAxis::kWidth},
                         Init::normal(c.init_std)};
   ParamSpec head = table;
   if (!c.tied) head.name = "head.weight";
   model.chain.push_back(std::make_unique<EmbedBlock>(table));
   for (std::int64_t i = 0; i < c.layers; ++i) {
-    const AttentionConfig attention{c.width,    c.heads,    c.kv_heads, c.head_width, c.rope_theta,
+    const AttentionConfig attention{c.width,        c.heads,    c.kv_heads, c.head_width, c.rope_theta,
                                     c.window_of(i), c.norm_eps, c.init_std, out_std};
     const MlpConfig mlp{c.width, c.mlp, c.norm_eps, c.init_std, out_std};
     model.chain.push_back(std::make_unique<LayerBlock>("layers." + std::to_string(i), attention, mlp));
   }
   ParamSpec norm{"head.norm", {c.width}, {LogicalAxis::kWidth}, Init::ones()};
-  model.chain.push_back(std::make_unique<HeadBlock>(std::move(norm), std::move(head), c.norm_eps, c.head_chunk));
+  model.chain.push_back(
+      std::make_unique<HeadBlock>(std::move(norm), std::move(head), c.norm_eps, c.head_chunk));
   return model;
 }
 

@@ -29,7 +29,8 @@ Var AttentionPart::forward(Scope& scope, const Microbatch& microbatch, const Var
 
   const Body project = [c, samples, length, norm, wq, wk, wv, table](Scope& s, const Vars& in) -> Vars {
     const Var h = rms_norm(s.tape, in[0], norm, c.norm_eps);
-    const Shape q_heads{samples, length, c.heads, c.head_width}, kv_heads{samples, length, c.kv_heads, c.head_width};
+    const Shape q_heads{samples, length, c.heads, c.head_width},
+        kv_heads{samples, length, c.kv_heads, c.head_width};
     return {rope(s.tape, reshape(s.tape, linear(s.tape, h, wq), q_heads), table),
             rope(s.tape, reshape(s.tape, linear(s.tape, h, wk), kv_heads), table),
             reshape(s.tape, linear(s.tape, h, wv), kv_heads)};

@@ -1,4 +1,5 @@
-// The attention half of a transformer layer. T = B L tokens here, D width, H heads, G key/value heads, K head width.
+// The attention half of a transformer layer. T = B L tokens here, D width, H heads, G key/value heads, K head
+// width.
 #pragma once
 
 #include <cstdint>

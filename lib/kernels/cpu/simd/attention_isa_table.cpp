@@ -1,15 +1,10 @@
 #include "kernels/cpu/simd/attention_leaves.h"
-#include "kernels/cpu/simd/vec.h"
 
 namespace dew::kernels::cpu::DEW_ISA {
 namespace {
 
 template <class T>
 constexpr AttentionOps<T> kOps{
-    .lanes = Vec<T>::kLanes,
-    .multiply = multiply<T>,
-    .multiply_transposed = multiply_transposed<T>,
-    .transpose = transpose<T>,
     .softmax_step = softmax_step<T>,
     .softmax_gradient = softmax_gradient<T>,
     .scale_rows = scale_rows<T>,

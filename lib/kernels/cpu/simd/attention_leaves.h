@@ -8,14 +8,6 @@
 namespace dew::kernels::cpu::DEW_ISA {
 
 template <class T>
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a, Matrix<const T> b,
-              Matrix<T> c, bool accumulate);
-template <class T>
-void multiply_transposed(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a, Matrix<const T> b,
-                         Matrix<T> c, bool accumulate);
-template <class T>
-void transpose(std::int64_t rows, std::int64_t columns, T factor, Matrix<const T> x, Matrix<T> y);
-template <class T>
 void softmax_step(std::int64_t keys, std::int64_t width, const TileMask& mask, Matrix<T> scores, T* largest,
                   T* sum, T* factor);
 template <class T>

@@ -5,21 +5,9 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/simd/table.h"
+#include "kernels/cpu/simd/matrix_table.h"
 
 namespace dew::kernels::cpu {
-
-/// A row-major matrix inside a larger one.
-template <class T>
-struct Matrix {
-  T* first = nullptr;
-  std::int64_t stride = 0;  ///< elements from a row to the next
-
-  [[gnu::always_inline]] Matrix at(std::int64_t row, std::int64_t column) const {
-    return {first + row * stride + column, stride};
-  }
-  [[gnu::always_inline]] operator Matrix<const T>() const { return {first, stride}; }
-};
 
 /// Which lanes of a tile are visible: of key row j the lanes i with first + j <= i < first + j + window.
 struct TileMask {
@@ -28,21 +16,9 @@ struct TileMask {
   std::int64_t window = 0;  ///< at least 1
 };
 
-/// Loops over T = float or double. Sums over an inner dimension run in its order with one rounding a step,
-/// whatever the sizes and the place of an element.
+/// Loops over T = float or double.
 template <class T>
 struct AttentionOps {
-  std::int64_t lanes;  ///< of one vector; the width of a tile of scores is a multiple of it
-
-  /// c [m, n] (+)= a b, a [m, k], b [k, n].
-  void (*multiply)(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a, Matrix<const T> b,
-                   Matrix<T> c, bool accumulate);
-  /// The same with a stored transposed, [k, m].
-  void (*multiply_transposed)(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a,
-                              Matrix<const T> b, Matrix<T> c, bool accumulate);
-  /// y [columns, rows] = factor x^T, x [rows, columns]; lanes from `rows` up to a whole vector become 0.
-  void (*transpose)(std::int64_t rows, std::int64_t columns, T factor, Matrix<const T> x, Matrix<T> y);
-
   /// One step of the online softmax (arXiv:2205.14135, algorithm 1): scores [keys, width] become e^(score -
   /// largest), 0 where hidden; largest and sum [width] take these keys in; factor [width] is what earlier
   /// results are scaled by.

@@ -1,5 +1,6 @@
-// Transposes in registers, by blocks of 8 x 8 (f32) or 4 x 4 (f64): moving data gives the same bits in any way.
-#include "kernels/cpu/simd/attention_leaves.h"
+// Transposes in registers, by blocks of 8 x 8 (f32) or 4 x 4 (f64): moving data gives the same bits in any
+// way.
+#include "kernels/cpu/simd/matrix_leaves.h"
 #include "kernels/cpu/simd/vec.h"
 
 namespace dew::kernels::cpu::DEW_ISA {
@@ -39,12 +40,17 @@ namespace {
   }
 }
 
-[[gnu::always_inline]] inline __m256 all_lanes(float x) { return _mm256_set1_ps(x); }
-[[gnu::always_inline]] inline __m256d all_lanes(double x) { return _mm256_set1_pd(x); }
+[[gnu::always_inline]] inline __m256 all_lanes(float x) {
+  return _mm256_set1_ps(x);
+}
+[[gnu::always_inline]] inline __m256d all_lanes(double x) {
+  return _mm256_set1_pd(x);
+}
 
 /// The same, element by element, with zeros in lanes [rows, lanes).
 template <class T>
-void edge(std::int64_t rows, std::int64_t lanes, std::int64_t columns, T factor, Matrix<const T> x, Matrix<T> y) {
+void edge(std::int64_t rows, std::int64_t lanes, std::int64_t columns, T factor, Matrix<const T> x,
+          Matrix<T> y) {
   for (std::int64_t p = 0; p < columns; ++p) {
     T* to = y.first + p * y.stride;
     for (std::int64_t r = 0; r < rows; ++r) to[r] = factor * x.first[r * x.stride + p];
@@ -62,12 +68,15 @@ void transpose(std::int64_t rows, std::int64_t columns, T factor, Matrix<const T
   for (; i + kSide <= rows; i += kSide) {
     std::int64_t p = 0;
     for (; p + kSide <= columns; p += kSide)
-      block(Matrix<const T>{x.first + i * x.stride + p, x.stride}, {y.first + p * y.stride + i, y.stride}, factors);
+      block(Matrix<const T>{x.first + i * x.stride + p, x.stride}, {y.first + p * y.stride + i, y.stride},
+            factors);
     edge(kSide, kSide, columns - p, factor, Matrix<const T>{x.first + i * x.stride + p, x.stride},
          {y.first + p * y.stride + i, y.stride});
   }
   const std::int64_t whole = (rows + Vec<T>::kLanes - 1) / Vec<T>::kLanes * Vec<T>::kLanes;
-  if (i < whole) edge(rows - i, whole - i, columns, factor, Matrix<const T>{x.first + i * x.stride, x.stride}, {y.first + i, y.stride});
+  if (i < whole)
+    edge(rows - i, whole - i, columns, factor, Matrix<const T>{x.first + i * x.stride, x.stride},
+         {y.first + i, y.stride});
 }
 
 template void transpose(std::int64_t, std::int64_t, float, Matrix<const float>, Matrix<float>);

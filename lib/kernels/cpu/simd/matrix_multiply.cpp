@@ -1,6 +1,6 @@
 // Small matrix products whose operands fit the nearest caches: blocks of c in registers, a broadcast element
 // by element, b read as it lies.
-#include "kernels/cpu/simd/attention_leaves.h"
+#include "kernels/cpu/simd/matrix_leaves.h"
 #include "kernels/cpu/simd/vec.h"
 
 namespace dew::kernels::cpu::DEW_ISA {
