@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <boost/program_options.hpp>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -152,6 +153,7 @@ int end_together(const dew::MpiEnv& mpi, const std::string& text, int status) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error of the write, on every rank alike
   const dew::HostResources host = dew::prepare_launch();
   const dew::StopSignals signals;
   dew::MpiEnv mpi(argc, argv);

@@ -139,7 +139,7 @@ Target Backward::in(int i) {
   DEW_CHECK(wants(i), node_.op, i);
   const int index = node_.in[static_cast<std::size_t>(i)];
   Tape::Slot& slot = tape_.slots_[static_cast<std::size_t>(index)];
-  // A value taken twice by one op: its kernel may write both gradients at once, so each has a tensor of its own.
+  // One op may take a value twice, and its kernel write both gradients at once: each has its own tensor.
   if (std::find(node_.in.begin(), node_.in.begin() + i, index) != node_.in.begin() + i) {
     repeated_.push_back({index, tape_.empty(slot.shape, slot.dtype)});
     return {repeated_.back().gradient, false};

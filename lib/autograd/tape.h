@@ -148,7 +148,7 @@ class Backward {
   const Tape::Node& node_;
   const ParamViews& bound_;
   std::span<const Tensor> out_gradients_;
-  std::vector<Repeated> repeated_;  ///< gradients of inputs that the op takes a second time, added after its vjp
+  std::vector<Repeated> repeated_;  ///< of values that the op takes again, added up after its vjp
 };
 
 /// What the weight phase of an op may touch.

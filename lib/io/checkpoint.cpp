@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "io/agreement.h"
+#include "comm/agreement.h"
 #include "io/checkpoint_writer.h"
 #include "io/durable_file.h"
 #include "io/hdf5_file.h"

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "io/agreement.h"
+#include "comm/agreement.h"
 #include "io/box_runs.h"
 #include "io/checkpoint_format.h"
 #include "io/checksum.h"

@@ -1,7 +1,7 @@
 #include <array>
 
 #include "base/check.h"
-#include "io/agreement.h"
+#include "comm/agreement.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_format.h"
 #include "io/checkpoint_reader.h"

@@ -9,7 +9,7 @@
 
 #include "base/philox.h"
 #include "base/text.h"
-#include "io/agreement.h"
+#include "comm/agreement.h"
 #include "io/box_runs.h"
 #include "io/checkpoint_format.h"
 #include "io/checksum.h"

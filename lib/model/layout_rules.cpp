@@ -47,8 +47,11 @@ LayoutRules make_layout_rules(const LayoutSection& section, ConfigSection root) 
       }
       continue;
     }
+    // Width stands beside every dim that tensor splits, and no op computes with a part of it.
+    const bool splits = name != name_of(LogicalAxis::kWidth);
     for (Axis axis : axes)
-      if (axis != Axis::kTensor) root.error("layout.rules." + name, "accepted: [] or [tensor]");
+      if (!splits || axis != Axis::kTensor)
+        root.error("layout.rules." + name, splits ? "accepted: [] or [tensor]" : "accepted: []");
     rules.split[static_cast<std::size_t>(found - names.begin())] = axes;
   }
   return rules;

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "io/config_table.h"
-#include "train/agree.h"
+#include "comm/agreement.h"
 
 namespace dew {
 namespace {
@@ -58,7 +58,7 @@ void check_memory(const RunSetup& setup, ConfigSection root) {
   const Topology& topology = setup.topology;
   const int local_ranks = topology.rehearsed ? topology.world_size : topology.local_size;
   const std::string mine = memory_error(setup.plan, local_ranks, available_memory());
-  const std::string shared = agree(setup.ranks, [&mine] {
+  const std::string shared = first_failure(setup.ranks, [&mine] {
     if (!mine.empty()) throw Error(mine);
   });
   if (!shared.empty()) root.error("model", shared);
@@ -75,7 +75,7 @@ std::unique_ptr<RunSetup> prepare_run(Config config, const HostGroup& world) {
       std::move(config), std::move(spec), std::move(topology), std::move(ranks), {}, {}, {}, {}, {}, {}});
   if (names_a_source(setup->spec)) {
     RunSetup& s = *setup;
-    const std::string failure = agree(s.ranks, [&s] { s.source = open_source(s.spec); });
+    const std::string failure = first_failure(s.ranks, [&s] { s.source = open_source(s.spec); });
     if (!failure.empty()) s.config.note(failure);
     if (!failure.empty()) s.source.reset();
   }

@@ -8,7 +8,7 @@
 #include "base/version.h"
 #include "io/durable_file.h"
 #include "io/metrics_log.h"
-#include "train/agree.h"
+#include "comm/agreement.h"
 #include "train/lr_schedule.h"
 
 namespace dew {
@@ -38,7 +38,7 @@ void Trainer::open_directory() {
   const std::string directory = spec_.run.dir + "/checkpoints";
   const bool first = ranks_.rank() == 0;
   const ResumeMode resume = spec_.checkpoint.resume;
-  const std::string error = agree(ranks_, [&] {
+  const std::string error = first_failure(ranks_, [&] {
     const bool holds_run = !checkpoint_steps(directory).empty();
     if (resume == ResumeMode::kNever && holds_run)
       throw Error("checkpoint.resume: never, but " + spec_.run.dir +
@@ -73,7 +73,7 @@ void Trainer::restore() {
 }
 
 void Trainer::open_logs() {
-  const std::string error = agree(ranks_, [this] {
+  const std::string error = first_failure(ranks_, [this] {
     if (ranks_.rank() != 0) return;
     write_file_durably(spec_.run.dir + "/run.yaml", parts_.setup.config.resolved());
     metrics_ =

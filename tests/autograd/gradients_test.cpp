@@ -68,14 +68,14 @@ TEST(Reshape, HasTheGradientsOfItsDifferences) {
 }
 
 TEST(Rope, HasTheGradientsOfItsDifferences) {
-  for (const auto& [samples, length, heads, width] :
-       {std::array{1, 1, 1, 2}, {2, 3, 2, 4}, {1, 5, 3, 34}}) {
+  for (const auto& [samples, length, heads, width] : {std::array{1, 1, 1, 2}, {2, 3, 2, 4}, {1, 5, 3, 34}}) {
     SCOPED_TRACE(testing::Message() << samples << " x " << length << " x " << heads << " x " << width);
     const std::int64_t l = length, w = width;
-    check_gradients({{{samples, length, heads, width}}, {}, [l, w](Workbench& bench, Tape& tape, const Vars& v) -> Vars {
-                       RopeTables tables;
-                       return {rope(tape, v[0], tables.get(bench.stream, 7, l, w, 100, DType::kF64))};
-                     }});
+    check_gradients(
+        {{{samples, length, heads, width}}, {}, [l, w](Workbench& bench, Tape& tape, const Vars& v) -> Vars {
+           RopeTables tables;
+           return {rope(tape, v[0], tables.get(bench.stream, 7, l, w, 100, DType::kF64))};
+         }});
   }
 }
 
@@ -129,7 +129,8 @@ TEST(Attention, HasThemWithGroupedHeads) {
 
 TEST(Attention, HasThemAtGlobalPositions) {
   check_attention({1, 3, 5, 2, 1, 2}, {.query_begin = 2, .key_begin = 0});
-  check_attention({1, 4, 3, 1, 1, 2}, {.query_begin = 0, .key_begin = 2});  // the first two queries see no key
+  check_attention({1, 4, 3, 1, 1, 2},
+                  {.query_begin = 0, .key_begin = 2});  // the first two queries see no key
 }
 
 TEST(Embedding, HasTheGradientsOfItsDifferences) {
@@ -164,10 +165,12 @@ TEST(FanOut, AddsUpAValueUsedByTwoAndThreeOps) {
                    }});
 }
 
-// What add hands over is one tensor under two names: a later addition to one of them must leave the other alone.
+// What add hands over is one tensor under two names: a later addition to one of them must leave the other
+// alone.
 TEST(FanOut, KeepsGradientsApartThatBeganAsOneTensor) {
   check_gradients({{{3, 5}, {3, 5}}, {{5}, {5}}, [](Workbench&, Tape& tape, const Vars& v) -> Vars {
-                     const Var a = rms_norm(tape, v[0], kFirst, 1e-2), b = rms_norm(tape, v[1], kSecond, 1e-2);
+                     const Var a = rms_norm(tape, v[0], kFirst, 1e-2),
+                               b = rms_norm(tape, v[1], kSecond, 1e-2);
                      return {add(tape, add(tape, v[0], v[1]), swiglu(tape, a, b))};
                    }});
   check_gradients({{{2, 3}, {2, 3}}, {}, [](Workbench&, Tape& tape, const Vars& v) -> Vars {
@@ -178,9 +181,8 @@ TEST(FanOut, KeepsGradientsApartThatBeganAsOneTensor) {
 }
 
 TEST(FanOut, AddsUpAnInputThatOneOpTakesTwice) {
-  check_gradients({{{3, 5}}, {}, [](Workbench&, Tape& tape, const Vars& v) -> Vars {
-                     return {add(tape, v[0], v[0])};
-                   }});
+  check_gradients(
+      {{{3, 5}}, {}, [](Workbench&, Tape& tape, const Vars& v) -> Vars { return {add(tape, v[0], v[0])}; }});
   check_gradients({{{3, 5}}, {}, [](Workbench&, Tape& tape, const Vars& v) -> Vars {
                      return {swiglu(tape, v[0], v[0])};
                    }});

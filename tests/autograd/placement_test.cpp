@@ -1,4 +1,5 @@
-// Sums over ranks are part of a value's type: what would count a rank twice, or bend a partial sum, does not run.
+// Sums over ranks are part of a value's type: what would count a rank twice, or bend a partial sum, does not
+// run.
 #include "autograd/placement.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,9 @@ Placements partial(Axis axis) {
 
 class PlacedOps : public testing::Test {
  protected:
-  Var value(const Shape& shape, const Placements& placements) { return tape.input(bench.random(shape, 1), placements); }
+  Var value(const Shape& shape, const Placements& placements) {
+    return tape.input(bench.random(shape, 1), placements);
+  }
 
   Workbench bench;
   ParamViews bound{{bench.random({4}, 2), bench.random({6, 4}, 3)}, nullptr};
@@ -57,7 +60,8 @@ TEST(Placements, TurnShardsIntoPartialSums) {
 
 TEST_F(PlacedOps, RefuseToAddValuesPlacedDifferently) {
   const Placements sharded = Placements::sharded({Axis::kFsdp});
-  const Var whole = value({3, 4}, {}), part = value({3, 4}, sharded), sum = value({3, 4}, partial(Axis::kFsdp));
+  const Var whole = value({3, 4}, {}), part = value({3, 4}, sharded),
+            sum = value({3, 4}, partial(Axis::kFsdp));
 
   EXPECT_THROW(add(tape, whole, part), Error);
   EXPECT_THROW(add(tape, sum, part), Error);

@@ -109,17 +109,17 @@ TEST(Remat, IsPlainCallForSitesThatStay) {
 }
 
 TEST(Remat, HasTheGradientsOfItsDifferencesWithSeveralInputsAndOutputs) {
-  check_gradients({{{3, 5}, {3, 5}}, {{5, 5}, {5}}, [](Workbench&, Tape& tape, const Vars& v) -> Vars {
-                     const Mesh mesh(MeshShape{}, MeshCoord{});
-                     const RematPolicy policy{false, {"pair"}};
-                     RopeTables tables;
-                     static_assert(sizeof(policy) > 0);
-                     Scope scope{tape, mesh, policy, tables};
-                     return remat(scope, "pair", {v[0], v[1], v[0]}, [](Scope& s, const Vars& in) -> Vars {
-                       const Var h = rms_norm(s.tape, in[0], ParamRef{1}, 1e-2);
-                       return {linear(s.tape, add(s.tape, h, in[1]), ParamRef{0}), swiglu(s.tape, in[2], in[1])};
-                     });
-                   }});
+  check_gradients(
+      {{{3, 5}, {3, 5}}, {{5, 5}, {5}}, [](Workbench&, Tape& tape, const Vars& v) -> Vars {
+         const Mesh mesh(MeshShape{}, MeshCoord{});
+         const RematPolicy policy{false, {"pair"}};
+         RopeTables tables;
+         Scope scope{tape, mesh, policy, tables};
+         return remat(scope, "pair", {v[0], v[1], v[0]}, [](Scope& s, const Vars& in) -> Vars {
+           const Var h = rms_norm(s.tape, in[0], ParamRef{1}, 1e-2);
+           return {linear(s.tape, add(s.tape, h, in[1]), ParamRef{0}), swiglu(s.tape, in[2], in[1])};
+         });
+       }});
 }
 
 TEST(Remat, RunsItsBodyOnceForwardAndOnceBack) {
@@ -155,7 +155,8 @@ TEST(Remat, DoesNotRunAgainWhatTheLossDoesNotUse) {
   Tape tape(bench.stream, bound);
   Scope scope{tape, mesh, policy, tables};
   const Var x = tape.input(bench.random(kInput, 1), {});
-  remat(scope, "site", {x}, [](Scope& s, const Vars& in) -> Vars { return {rms_norm(s.tape, in[0], ParamRef{0}, 1)}; });
+  remat(scope, "site", {x},
+        [](Scope& s, const Vars& in) -> Vars { return {rms_norm(s.tape, in[0], ParamRef{0}, 1)}; });
 
   tape.backward(std::vector<Seed>{{x, bench.random(kInput, 2)}}, bound, WeightMode::kNow, nullptr);
 

@@ -54,10 +54,10 @@ TEST(Tape, FreesWhatEachOpSavedDuringTheBackward) {
       g.pass(0, g.out());
     });
   }
-  const int slot = x.slot;
-  x = {};
+  std::vector<Seed> seeds{{x, bench.random({257}, 2)}};
+  seeds[0].output.value = x.value = {};
 
-  tape.backward(std::vector<Seed>{{{{}, {}, slot}, bench.random({257}, 2)}}, bound, WeightMode::kNow, nullptr);
+  tape.backward(seeds, bound, WeightMode::kNow, nullptr);
 
   std::vector<std::int64_t> expected;
   for (int i = kOps; i > 0; --i) expected.push_back(i * one);
@@ -134,7 +134,8 @@ TEST(DeferredWork, HoldsWhatItNeedsUntilItRan) {
   chain.tape.backward(seeds, chain.bound, WeightMode::kDefer, &work);
 
   chain.tape.take_gradient(chain.in);
-  EXPECT_GE(chain.bench.live(Owner::kActivations), 3 * square) << "two saved inputs and an inner output gradient";
+  EXPECT_GE(chain.bench.live(Owner::kActivations), 3 * square)
+      << "two saved inputs and an inner output gradient";
   work.run(chain.bench.stream, chain.bound);
   EXPECT_EQ(chain.bench.live(Owner::kActivations), 0);
 }
@@ -147,18 +148,19 @@ TEST(DeferredWork, MustBeGivenForDeferring) {
 }
 
 TEST(Tape, GivesAnUnreachedOutputAZeroGradient) {
-  check_gradients({{{3, 5}}, {}, [](Workbench& bench, Tape& tape, const Vars& v) -> Vars {
-                     const Tensor twice = tape.empty({3, 5}, DType::kF64), copied = tape.empty({3, 5}, DType::kF64);
-                     kernels::add(bench.stream, v[0].value, v[0].value, twice);
-                     kernels::add(bench.stream, v[0].value, twice, copied);
-                     const Vars outs = tape.record("2x, 3x", v, {twice, copied}, Placements{}, [](Backward& g) {
-                       const Target into = g.in(0);
-                       EXPECT_FALSE(into.accumulate);
-                       kernels::add(g.stream(), g.out(0), g.out(0), into.into);
-                       for (int i = 0; i < 3; ++i) kernels::add(g.stream(), into.into, g.out(1), into.into);
-                     });
-                     return {outs[0]};
-                   }});
+  check_gradients(
+      {{{3, 5}}, {}, [](Workbench& bench, Tape& tape, const Vars& v) -> Vars {
+         const Tensor twice = tape.empty({3, 5}, DType::kF64), copied = tape.empty({3, 5}, DType::kF64);
+         kernels::add(bench.stream, v[0].value, v[0].value, twice);
+         kernels::add(bench.stream, v[0].value, twice, copied);
+         const Vars outs = tape.record("2x, 3x", v, {twice, copied}, Placements{}, [](Backward& g) {
+           const Target into = g.in(0);
+           EXPECT_FALSE(into.accumulate);
+           kernels::add(g.stream(), g.out(0), g.out(0), into.into);
+           for (int i = 0; i < 3; ++i) kernels::add(g.stream(), into.into, g.out(1), into.into);
+         });
+         return {outs[0]};
+       }});
 }
 
 TEST(Tape, LeavesOpsThatTheLossDoesNotUseWithoutGradients) {

@@ -4,12 +4,11 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <string>
 
 #include "attention_reference.h"
-#include "base/philox.h"
+#include "attention_run.h"
 
 namespace dew::kernels {
 namespace {
@@ -17,61 +16,12 @@ namespace {
 using test::AttentionCase;
 using test::AttentionInputs;
 using test::AttentionResults;
+using test::inputs_of;
+using test::OnCpu;
+using test::run;
 using test::Values;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Values uniform(std::int64_t n, std::uint64_t key) {
-  Values values(n);
-  for (std::int64_t i = 0; i < n; ++i) values[i] = philox(key, i, 0)[0] * 0x1p-31 - 1;
-  return values;
-}
-
-/// Numbers in [-1, 1) that f32 holds exactly.
-AttentionInputs inputs_of(const AttentionCase& c) {
-  AttentionInputs in{uniform(c.queries(), 1), uniform(c.keys(), 2), uniform(c.keys(), 3),
-                     uniform(c.queries(), 4)};
-  for (Values* values : {&in.q, &in.k, &in.v, &in.d_o})
-    for (double& x : *values) x = static_cast<float>(x);
-  return in;
-}
-
-class OnCpu {
- public:
-  template <class T>
-  Tensor tensor(const Shape& shape, const Values& values) {
-    Tensor made = Tensor::empty(shape, dtype_of<T>(), stream, Owner::kActivations);
-    for (std::size_t i = 0; i < values.size(); ++i) made.data<T>()[i] = static_cast<T>(values[i]);
-    return made;
-  }
-
-  Allocator allocator{Device{}};
-  Stream stream{allocator};
-};
-
-template <class T>
-Values values_of(const Tensor& tensor) {
-  return Values(tensor.data<T>(), tensor.data<T>() + tensor.numel());
-}
-
-/// Forward and backward by the kernels. Gradients start as `start` and are added to when `accumulate`.
-template <class T>
-AttentionResults run(const AttentionCase& c, const AttentionInputs& in, bool accumulate = false,
-                     double start = 7) {
-  OnCpu cpu;
-  const Shape query_shape{c.b, c.l, c.h, c.k}, key_shape{c.b, c.s, c.g, c.k};
-  const Tensor q = cpu.tensor<T>(query_shape, in.q), k = cpu.tensor<T>(key_shape, in.k);
-  const Tensor v = cpu.tensor<T>(key_shape, in.v), d_o = cpu.tensor<T>(query_shape, in.d_o);
-  const Tensor o = cpu.tensor<T>(query_shape, Values(c.queries(), start));
-  const Tensor lse = cpu.tensor<T>({c.b, c.h, c.l}, Values(c.rows(), start));
-  const Target dq{cpu.tensor<T>(query_shape, Values(c.queries(), start)), accumulate};
-  const Target dk{cpu.tensor<T>(key_shape, Values(c.keys(), start)), accumulate};
-  const Target dv{cpu.tensor<T>(key_shape, Values(c.keys(), start)), accumulate};
-  attention_forward(cpu.stream, q, k, v, c.mask, o, lse);
-  attention_backward(cpu.stream, q, k, v, c.mask, o, lse, d_o, dq, dk, dv);
-  return {values_of<T>(o), values_of<T>(lse), values_of<T>(dq.into), values_of<T>(dk.into),
-          values_of<T>(dv.into)};
-}
 
 double largest_difference(const Values& a, const Values& b) {
   double largest = 0;
@@ -312,72 +262,6 @@ TEST(Attention, LargeScoresDoNotOverflow) {
 
   for (const Values* values : {&got.o, &got.log_sum_exp, &got.dq, &got.dk, &got.dv})
     for (double x : *values) ASSERT_TRUE(std::isfinite(x));
-}
-
-/// Results of both passes as raw numbers.
-template <class T>
-Values all_bits(const AttentionCase& c, int threads) {
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(threads);
-  const AttentionResults got = run<T>(c, inputs_of(c));
-  omp_set_num_threads(before);
-  Values all;
-  for (const Values* values : {&got.o, &got.log_sum_exp, &got.dq, &got.dk, &got.dv})
-    all.insert(all.end(), values->begin(), values->end());
-  return all;
-}
-
-TEST(Attention, BitsDoNotDependOnTheThreadCount) {
-  for (const AttentionCase& c :
-       {AttentionCase{.b = 3, .l = 130, .s = 130, .h = 6, .g = 3, .k = 16, .mask = {}},
-        AttentionCase{.l = 33, .s = 1100, .h = 2, .g = 1, .k = 8, .mask = {.query_begin = 1067}}}) {
-    const Values f32 = all_bits<float>(c, 1), f64 = all_bits<double>(c, 1);
-
-    for (int threads : {2, 3, 5}) {
-      EXPECT_EQ(all_bits<float>(c, threads), f32) << threads;
-      EXPECT_EQ(all_bits<double>(c, threads), f64) << threads;
-    }
-  }
-}
-
-TEST(Attention, BitsDoNotDependOnAnAddress) {
-  const AttentionCase c{.l = 70, .s = 70, .k = 16, .mask = {}};
-  const AttentionInputs in = inputs_of(c);
-  const Values aligned = run<float>(c, in).o;
-  for (std::int64_t shift : {1, 3, 9}) {
-    OnCpu cpu;
-    const Shape shape{c.b, c.l, c.h, c.k};
-    const auto shifted = [&](const Values& values) {
-      Values padded(shift, 0);
-      padded.insert(padded.end(), values.begin(), values.end());
-      const Tensor all = cpu.tensor<float>({shift + c.queries()}, padded);
-      return all.range(shift, shift + c.queries()).reshape(shape);
-    };
-    const Tensor o = shifted(Values(c.queries(), 0));
-    const Tensor lse = cpu.tensor<float>({c.b, c.h, c.l}, Values(c.rows(), 0));
-
-    attention_forward(cpu.stream, shifted(in.q), shifted(in.k), shifted(in.v), c.mask, o, lse);
-
-    EXPECT_EQ(values_of<float>(o), aligned) << shift;
-  }
-}
-
-TEST(Attention, ASampleAloneHasTheBitsThatItHasAmongOthers) {
-  const AttentionCase pair{.b = 2, .l = 70, .s = 70, .h = 2, .g = 1, .k = 16, .mask = {}};
-  AttentionCase one = pair;
-  one.b = 1;
-  const AttentionInputs both = inputs_of(pair);
-  AttentionInputs second;
-  const auto tail = [](const Values& x) {
-    return Values(x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), x.end());
-  };
-  second = {tail(both.q), tail(both.k), tail(both.v), tail(both.d_o)};
-
-  const AttentionResults all = run<float>(pair, both), alone = run<float>(one, second);
-
-  EXPECT_EQ(tail(all.o), alone.o);
-  EXPECT_EQ(tail(all.dq), alone.dq);
-  EXPECT_EQ(tail(all.dk), alone.dk);
 }
 
 TEST(Attention, CountsTheVisiblePairsAndTheSameMemoryWithoutAny) {

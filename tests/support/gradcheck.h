@@ -1,5 +1,5 @@
-// Derivatives of ops against central differences in f64. The scalar that is differentiated is the sum of all outputs
-// times random weights, so that no symmetry of an op can hide an error.
+// Derivatives of ops against central differences in f64. The scalar that is differentiated is the sum of all
+// outputs times random weights, so that no symmetry of an op can hide an error.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace dew::test {
 
-/// Gradients of parameters in tensors of their own, by ParamRef. Memory starts as NaN: an op that adds where it should
-/// overwrite shows.
+/// Gradients of parameters in tensors of their own, by ParamRef. Memory starts as NaN: an op that adds where
+/// it should overwrite shows.
 class GradientStore final : public GradientSink {
  public:
   GradientStore(Workbench& bench, std::vector<Shape> shapes, DType dtype = DType::kF64)
@@ -48,8 +48,8 @@ struct GradientCase {
 
 namespace detail {
 
-/// Differences have an error of kStep^2 / 6 of a third derivative of some tens, and of roundoff of a sum of some tens
-/// over kStep: both below 1e-9. A wrong factor or index gives an error of the gradient's own size.
+/// Differences have an error of kStep^2 / 6 of a third derivative of some tens, and of roundoff of a sum of
+/// some tens over kStep: both below 1e-9. A wrong factor or index gives an error of the gradient's own size.
 inline constexpr double kStep = 1e-5;
 inline constexpr double kTolerance = 1e-8;
 inline constexpr std::size_t kAllBelow = 64;  ///< larger tensors are sampled, and checked along a direction
@@ -145,7 +145,8 @@ class GradientCheck {
 
   void check(Numbers& values, const Numbers& gradient) {
     const std::size_t n = values.size(), stride = n <= kAllBelow ? 1 : (n - 1) / (kSamples - 1);
-    for (std::size_t i = 0; i < n && !testing::Test::HasFatalFailure(); i += stride) check_element(values, gradient, i);
+    for (std::size_t i = 0; i < n && !testing::Test::HasFatalFailure(); i += stride)
+      check_element(values, gradient, i);
     if (n <= kAllBelow || testing::Test::HasFatalFailure()) return;
     check_element(values, gradient, n - 1);
     const Numbers direction = draw(300, static_cast<std::int64_t>(n));
@@ -171,6 +172,8 @@ class GradientCheck {
 }  // namespace detail
 
 /// Checks the gradient of every input and every parameter.
-inline void check_gradients(const GradientCase& test) { detail::GradientCheck(test).run(); }
+inline void check_gradients(const GradientCase& test) {
+  detail::GradientCheck(test).run();
+}
 
 }  // namespace dew::test

@@ -1,4 +1,5 @@
-// Numbers in and out of tensors, and comparison of tensors by tolerance and by bits. On a CPU stream or a meta stream.
+// Numbers in and out of tensors, and comparison of tensors by tolerance and by bits. On a CPU stream or a
+// meta stream.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,12 +27,14 @@ inline Numbers draw(std::uint64_t key, std::int64_t n) {
 
 /// A pool and a stream, and tensors made from numbers. On a meta device the numbers are dropped.
 struct Workbench {
-  explicit Workbench(Device::Kind kind = Device::Kind::kCpu) : allocator(Device{kind, 0}), stream(allocator) {}
+  explicit Workbench(Device::Kind kind = Device::Kind::kCpu)
+      : allocator(Device{kind, 0}), stream(allocator) {}
 
   Allocator allocator;
   Stream stream;
 
-  Tensor tensor(const Shape& shape, const Numbers& x, DType dtype = DType::kF64, Owner owner = Owner::kBuffers) {
+  Tensor tensor(const Shape& shape, const Numbers& x, DType dtype = DType::kF64,
+                Owner owner = Owner::kBuffers) {
     Tensor t = Tensor::empty(shape, dtype, stream, owner);
     if (t.raw() == nullptr) return t;
     EXPECT_EQ(t.numel(), static_cast<std::int64_t>(x.size()));
@@ -41,7 +44,8 @@ struct Workbench {
     });
     return t;
   }
-  Tensor random(const Shape& shape, std::uint64_t key, DType dtype = DType::kF64, Owner owner = Owner::kBuffers) {
+  Tensor random(const Shape& shape, std::uint64_t key, DType dtype = DType::kF64,
+                Owner owner = Owner::kBuffers) {
     return tensor(shape, draw(key, shape.numel()), dtype, owner);
   }
   Tensor ints(const Shape& shape, const std::vector<std::int32_t>& x) {

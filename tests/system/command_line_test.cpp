@@ -50,7 +50,7 @@ TEST(CommandLine, WrongOnesExitWith2AndNameTheWord) {
       {{yaml, "--set", "=3"}, "--set =3: "},
       {{yaml, "--set", "run=3"}, "run (--set): 3: accepted: a mapping"},
       {{yaml, "--set", "run.steps=many"}, "run.steps (--set): many: accepted: integer"},
-      {{yaml, "--set", "run.step=3"}, "run.step (--set): unknown key; did you mean steps?"},
+      {{yaml, "--set", "run.step=3"}, "run.step (--set): unknown key; did you mean run.steps?"},
       {{yaml, "--set", "data.batch=[1"}, "data.batch"},
       {{yaml, "--resume=maybe"}, "checkpoint.resume (--set): maybe: accepted: auto, never or require"},
       {{yaml, "--verify=0"}, "--verify=0: accepted: a number of steps"},
@@ -68,11 +68,11 @@ TEST(CommandLine, WrongOnesExitWith2AndNameTheWord) {
   }
 }
 
-TEST(CommandLine, AFolderInPlaceOfAFileIsCalledAFolder) {
+TEST(CommandLine, AFolderInPlaceOfAFileCannotBeRead) {
   const RunFolder run;
-  const Outcome outcome = train(0, {run.folder().path()});
+  const Outcome outcome = train(2, {run.folder().path()});
   EXPECT_EQ(outcome.status, kWrong);
-  EXPECT_TRUE(outcome.says("directory")) << outcome.err;
+  EXPECT_EQ(count_of(outcome.err, run.folder().path() + ": cannot be read"), 1) << outcome.err;
 }
 
 TEST(CommandLine, AnEmptyFileIsCalledEmpty) {

@@ -28,16 +28,22 @@ TEST(DescriptionErrors, NamePathLineValueAndNearestKeyAllAtOnce) {
       "schedule: {kind: triangle}\n");
   expect_refused(run, 0, {},
                  {"optimizer.lr (line 7): fast: accepted: number",
-                  "optimizer.weight_dekay (line 7): unknown key; did you mean weight_decay?",
+                  "optimizer.weight_dekay (line 7): unknown key; did you mean optimizer.weight_decay?",
                   "eval.every (line 9): -3: accepted: integer",
                   "chekpoint (line 10): unknown key; did you mean checkpoint?",
                   "schedule.kind (line 11): triangle: accepted: constant, linear or cosine"});
 }
 
 TEST(DescriptionErrors, AreWithoutTraceOnThreeRanksToo) {
-  expect_refused(
-      RunFolder("eval: {evry: 3}\n"), 3, {"data.batch=x"},
-      {"eval.evry (line 7): unknown key; did you mean every?", "data.batch (--set): x: accepted: integer"});
+  expect_refused(RunFolder("eval: {evry: 3}\n"), 3, {"data.seq_len=x"},
+                 {"eval.evry (line 7): unknown key; did you mean eval.every?",
+                  "data.seq_len (--set): x: accepted: integer"});
+}
+
+// What was meant is unknown, so that arithmetic with the default would only mislead.
+TEST(DescriptionErrors, AValueOfTheWrongTypeHasOneErrorOnly) {
+  expect_refused(RunFolder(), 3, {"data.batch=x"}, {"data.batch"});
+  expect_refused(RunFolder(), 0, {"model.heads=3"}, {"model.head_width"});
 }
 
 TEST(DescriptionErrors, ASyntaxErrorNamesItsLine) {
@@ -71,7 +77,8 @@ TEST(DescriptionErrors, DataThatCannotServeAreRefused) {
 
 TEST(DescriptionErrors, AModelThatDoesNotFitTogetherIsRefused) {
   const RunFolder run;
-  expect_refused(run, 0, {"model.heads=3"}, {"model.head_width", "16 by 3"});
+  expect_refused(run, 0, {"model.heads=3"},
+                 {"model.head_width (default): auto needs a width that divides by the heads, not 16 by 3"});
   expect_refused(run, 0, {"model.heads=4", "model.kv_heads=3"},
                  {"model.kv_heads (--set): 3: must divide the 4 heads"});
   expect_refused(run, 0, {"model.vocab=100"},

@@ -40,9 +40,10 @@ TEST(Fault, AKilledRankEndsTheRunAndLeavesWholeFilesOnly) {
   EXPECT_FALSE(outcome.timed_out);
 
   // A partial file may stay, under another name; the run goes on from a whole one.
-  for (const std::string& name : run.checkpoint_names())
-    if (name.starts_with("step_"))
-      EXPECT_FALSE(tensors_of(run.dir() + "/checkpoints/" + name).empty()) << name;
+  for (const std::string& name : run.checkpoint_names()) {
+    if (!name.starts_with("step_")) continue;
+    EXPECT_FALSE(tensors_of(run.dir() + "/checkpoints/" + name).empty()) << name;
+  }
   const std::int64_t last = run.metrics().back()["step"];
   const Words steps{"mesh.fsdp=2", "run.steps=" + std::to_string(last + 6)};
   const Outcome again = run.train(4, steps, {"--resume=require"});

@@ -18,6 +18,10 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
 }
 
+std::string name_of_case(const ::testing::TestParamInfo<Case>& tested) {
+  return tested.param.name;
+}
+
 class Verify : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Verify, AgreesWithOneRank) {
@@ -72,8 +76,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, Verify, ::testing::ValuesIn(cases()),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Layouts, Verify, ::testing::ValuesIn(cases()), name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(
     RecomputedSites, Verify,
@@ -82,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"Mlp", 2, {"mesh.fsdp=2", "recompute=[mlp]"}},
                       Case{"MlpHidden", 2, {"mesh.fsdp=2", "recompute=[mlp_hidden]"}},
                       Case{"AllOfThem", 3, {"mesh.fsdp=3", "recompute=[attention, qkv, mlp, mlp_hidden]"}}),
-    [](const auto& info) { return std::string(info.param.name); });
+    name_of_case);
 
 // A comparison that compares nothing would pass everywhere: every parameter and both scalars of each step are
 // in it.

@@ -92,9 +92,8 @@ class HeadGradient {
     ops_.matrix.transpose(rows, shape_.width, T{1}, x.d_o.at(block.begin, 0), tiles_.gradients);
     ops_.softmax.dot_rows(rows, shape_.width, x.o.at(block.begin, 0), x.d_o.at(block.begin, 0), tiles_.delta);
     for (std::int64_t i = 0; i < block.width; ++i) {
-      // A query that saw no key has -infinity; +infinity makes its probabilities 0.
-      const T kept = i < rows ? x.log_sum_exp[block.begin + i] : kInfinity;
-      tiles_.log_sum_exp[i] = kept == -kInfinity ? kInfinity : kept;
+      // A query that saw no key has -infinity: what comes of it is hidden in every tile.
+      tiles_.log_sum_exp[i] = i < rows ? x.log_sum_exp[block.begin + i] : kInfinity;
       if (i >= rows) tiles_.delta[i] = 0;
     }
     std::fill_n(tiles_.dq.first, rows * shape_.width, T{0});

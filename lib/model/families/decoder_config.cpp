@@ -4,12 +4,14 @@
 #include <string>
 #include <string_view>
 
+#include "base/text.h"
 #include "model/registry.h"
 
 namespace dew {
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 24;  // keeps every product of three sizes within 64 bits
+constexpr std::int64_t kMost = std::int64_t{1} << 24;  // of one size
+constexpr double kMostParameters = 0x1p50;             // bytes of all state are then counted within 64 bits
 constexpr IntegerRange kSize{1, kMost};
 
 /// Keys whose other values come with later versions: read, so that they are known, and refused by name.
@@ -34,6 +36,13 @@ bool read_fixed_keys(ConfigSection& section) {
                          "null", std::nullopt, {1, kMost}))
     refuse("max_positions", "null");
   return valid;
+}
+
+/// In doubles, since the sizes are not checked yet: their products may pass 64 bits.
+double parameters_of(const DecoderConfig& c) {
+  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+  const double heads = 2 * real(c.heads + c.kv_heads) * real(c.head_width);
+  return real(c.width) * (real(c.layers) * (heads + 3 * real(c.mlp)) + 2 * real(c.vocab));
 }
 
 }  // namespace
@@ -82,6 +91,9 @@ DecoderConfig read_decoder_config(ConfigSection section, const ModelContext& con
   if (vocab && *vocab < context.data_vocab)
     error("vocab", "is smaller than the vocabulary of the data; accepted: " +
                        std::to_string(context.data_vocab) + " or more");
+  if (parameters_of(c) > kMostParameters)
+    error("width", format("with the other sizes gives %.2g parameters; accepted: up to %.2g",
+                          parameters_of(c), kMostParameters));
   if (c.vocab < 1) c.valid = false;  // the data could not be opened; its own error says so
   return c;
 }

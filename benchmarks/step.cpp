@@ -1,0 +1,140 @@
+// One training step of a run description, timed: tokens/s, the share of each kind of kernel and of waiting,
+// the rate of the matrix products, page faults and allocations in a steady step, and the peak of memory
+// against the plan's.
+//
+//   bench_step RUN.yaml [--steps N] [--set key.path=value]...      alone or under mpirun
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/timer.h"
+#include "comm/mpi_env.h"
+#include "kernels/threads.h"
+#include "train/data_feed.h"
+#include "train/engine.h"
+#include "train/grad_norm.h"
+#include "train/run_setup.h"
+
+namespace {
+
+struct Options {
+  std::string file;
+  int steps = 10;
+  std::vector<std::string> overrides;
+};
+
+Options parse(std::span<char*> arguments) {
+  Options options;
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    if (argument == "--steps" && i + 1 < arguments.size())
+      options.steps = std::max(1, std::atoi(arguments[++i]));
+    else if (argument == "--set" && i + 1 < arguments.size())
+      options.overrides.emplace_back(arguments[++i]);
+    else
+      options.file = argument;
+  }
+  return options;
+}
+
+std::int64_t page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt + usage.ru_majflt;
+}
+
+void print_shares(const dew::Profile& profile, double seconds, int steps) {
+  double counted = 0;
+  for (std::size_t i = 0; i < dew::kKernelKindCount; ++i) {
+    const auto kind = static_cast<dew::KernelKind>(i);
+    const dew::KernelTotals& totals = profile[kind];
+    if (totals.calls == 0) continue;
+    counted += totals.seconds;
+    std::printf("  %-14s %6.2f%%  %9.3f ms  %5lld calls", std::string(name_of(kind)).c_str(),
+                100 * totals.seconds / seconds, 1e3 * totals.seconds / steps,
+                static_cast<long long>(totals.calls / steps));
+    if (totals.flops > 0) std::printf("  %7.1f GFLOP/s", totals.flops / totals.seconds * 1e-9);
+    if (totals.bytes > 0) std::printf("  %6.1f GB/s", totals.bytes / totals.seconds * 1e-9);
+    std::printf("\n");
+  }
+  std::printf("  %-14s %6.2f%%\n", "other", 100 * (1 - counted / seconds));
+}
+
+void run(const Options& options, const dew::MpiEnv& mpi) {
+  std::ostringstream text;
+  text << std::ifstream(options.file).rdbuf();
+  dew::Config config = dew::Config::from_text(text.str(), options.file);
+  for (const std::string& assignment : options.overrides) config.set(assignment);
+  const auto setup = dew::prepare_run(std::move(config), mpi.world());
+  const dew::RunSpec& spec = setup->spec;
+  dew::Allocator allocator(dew::Device{});
+  dew::Stream stream(allocator);
+  const dew::Mesh mesh(setup->ranks, setup->mesh, {});
+  stream.set_progress([&mesh] { mesh.poll(); });
+  dew::Engine engine(setup->parts(), mesh, stream);
+  const dew::DataFeed feed(*setup->source, spec, mesh, setup->ranks);
+  engine.initialize();
+
+  constexpr int kWarmUp = 2;
+  std::vector<double> times;
+  std::int64_t faults = 0, allocations = 0;
+  double host_wait = 0, total = 0;
+  for (int step = 1; step <= kWarmUp + options.steps; ++step) {
+    if (step == kWarmUp + 1) {
+      setup->ranks.barrier();
+      stream.profile().clear();
+      stream.profile().timed = true;
+      faults = page_faults();
+      allocations = allocator.system_allocations();
+    }
+    const double begin = dew::steady_seconds();
+    const auto batches = feed.step(step - 1, engine.token_placements(), stream);
+    const double loss = engine.gradients(batches);
+    const dew::StepSums sums = dew::sum_step(engine.store(), loss, {}, setup->ranks);
+    engine.update(step, spec.optimizer.lr,
+                  spec.optimizer.clip ? dew::clip_factor(sums.grad_norm, *spec.optimizer.clip) : 1);
+    if (step <= kWarmUp) continue;
+    times.push_back(dew::steady_seconds() - begin);
+    total += times.back();
+    host_wait += sums.wait_seconds;
+  }
+  if (setup->ranks.rank() != 0) return;
+  std::sort(times.begin(), times.end());
+  const double best = times.front(), median = times[times.size() / 2];
+  const double tokens = static_cast<double>(spec.data.batch * spec.data.seq_len);
+  std::printf("step_ms best %.3f median %.3f tokens_per_second %.0f\n", 1e3 * best, 1e3 * median,
+              tokens / best);
+  print_shares(stream.profile(), total, options.steps);
+  std::printf("  %-14s %6.2f%%\n", "agreement", 100 * host_wait / total);
+  std::printf("faults_per_step %.1f system_allocations_per_step %.2f\n",
+              static_cast<double>(page_faults() - faults) / options.steps,
+              static_cast<double>(allocator.system_allocations() - allocations) / options.steps);
+  std::printf("peak_mib %.2f planned_mib %.2f model_gflop_per_step %.2f\n",
+              static_cast<double>(allocator.use().total_peak) / (1 << 20),
+              static_cast<double>(setup->plan.memory.total_peak) / (1 << 20),
+              setup->plan.model_flops_per_token * tokens * 1e-9);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const dew::HostResources host = dew::prepare_launch();
+  dew::MpiEnv mpi(argc, argv);
+  dew::kernels::set_threads(host.threads);
+  try {
+    run(parse({argv, static_cast<std::size_t>(argc)}), mpi);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_step: %s\n", error.what());
+    mpi.abort(1);
+  }
+  return 0;
+}

@@ -1,0 +1,78 @@
+#include "train/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "support/mpi_world.h"
+#include "train/tiny_run.h"
+
+namespace dew {
+namespace {
+
+using testing::join;
+using testing::layouts;
+using testing::TinyRun;
+
+std::size_t at(Owner owner) {
+  return static_cast<std::size_t>(owner);
+}
+
+TEST(Plan, HoldsTheBytesOfARealStepByOwner) {
+  for (const auto& layout : layouts()) {
+    for (const char* recompute : {"none", "full"}) {
+      TinyRun run(join(layout, {"accumulate=2", "ema=0.9", std::string("recompute=") + recompute}));
+      run.step(1);
+      const MemoryUse &real = run.allocator().use(), &planned = run.setup().plan.memory;
+      for (Owner owner :
+           {Owner::kWeights, Owner::kGradients, Owner::kOptimizer, Owner::kEma, Owner::kGathered})
+        EXPECT_EQ(planned.peak[at(owner)], real.peak[at(owner)]) << name_of(owner) << ' ' << layout.back();
+      EXPECT_NEAR(static_cast<double>(planned.total_peak), static_cast<double>(real.total_peak),
+                  0.05 * static_cast<double>(real.total_peak));
+    }
+  }
+}
+
+TEST(Plan, CountsTheFlopsOfARealStep) {
+  TinyRun run({"accumulate=2"});
+  run.stream().profile().clear();
+  const auto batches = run.feed().step(0, run.engine().token_placements(), run.stream());
+  run.engine().gradients(batches);
+  EXPECT_DOUBLE_EQ(run.setup().plan.flops_per_step, run.stream().profile().flops());
+}
+
+TEST(Plan, CountsNothingTwiceForRecomputation) {
+  TinyRun plain({}), dropped({"recompute=full"});
+  EXPECT_EQ(plain.setup().plan.model_flops_per_token, dropped.setup().plan.model_flops_per_token);
+  EXPECT_GT(dropped.setup().plan.flops_per_step, plain.setup().plan.flops_per_step);
+}
+
+TEST(Plan, CountsTheTrafficOfARealStep) {
+  for (const auto& layout : layouts()) {
+    TinyRun run(layout);
+    run.mesh().clear_traffic();
+    run.step(1);
+    const auto real = run.mesh().traffic();
+    const auto& planned = run.setup().plan.traffic;
+    ASSERT_EQ(real.size(), planned.size());
+    for (const auto& [name, traffic] : real) EXPECT_EQ(planned.at(name).bytes, traffic.bytes) << name;
+  }
+}
+
+TEST(Plan, RefusesWhatDoesNotFitWithTheNumbers) {
+  Plan plan;
+  plan.memory.total_peak = std::int64_t{3} << 30;
+  plan.memory.at_total_peak[at(Owner::kActivations)] = std::int64_t{2} << 30;
+  EXPECT_EQ(memory_error(plan, 2, std::int64_t{7} << 30), "");
+  const std::string message = memory_error(plan, 2, std::int64_t{5} << 30);
+  EXPECT_NE(message.find("6.0 GiB"), std::string::npos) << message;
+  EXPECT_NE(message.find("activations 2.0 GiB"), std::string::npos) << message;
+  EXPECT_NE(message.find("5.0 GiB are free"), std::string::npos) << message;
+}
+
+TEST(Plan, RefusesAModelLargerThanTheMachineBeforeAnythingIsAllocated) {
+  EXPECT_THROW(testing::tiny_setup(
+                   {"model.layers=4000", "model.width=16384", "model.head_width=64", "model.mlp=65536"}),
+               ConfigError);
+}
+
+}  // namespace
+}  // namespace dew

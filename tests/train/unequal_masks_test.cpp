@@ -1,0 +1,76 @@
+// Ranks and microbatches whose numbers of valid targets differ widely: the loss is one sum over one divisor.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "support/mpi_world.h"
+#include "train/gathered_state.h"
+#include "train/tiny_run.h"
+
+namespace dew {
+namespace {
+
+using testing::TinyRun;
+using testing::world;
+using Leaves = std::vector<std::vector<double>>;
+
+constexpr double kBound = 1e-12;  // relative; sums of a few hundred terms in another order
+
+// Row r of the global batch keeps its first r + 1 targets of 16, row 0 none: ranks hold from few to nearly
+// all.
+bool counts(std::int64_t global_row, std::int64_t position) {
+  return global_row > 0 && position <= global_row;
+}
+
+struct Result {
+  double loss = 0;
+  Leaves gradients;
+};
+
+Result masked_step(const std::vector<std::string>& overrides, const HostGroup& ranks) {
+  TinyRun run(overrides, ranks);
+  const auto& spec = run.setup().spec;
+  auto batches = run.feed().step(0, run.engine().token_placements(), run.stream());
+  const std::int64_t rows = spec.data.batch / (ranks.size() * spec.accumulate);
+  std::int64_t valid = 0;
+  for (std::size_t m = 0; m < batches.size(); ++m) {
+    std::int32_t* targets = batches[m].batch.targets.data<std::int32_t>();
+    for (std::int64_t i = 0; i < rows * spec.data.seq_len; ++i) {
+      const std::int64_t row = ranks.rank() * (spec.data.batch / ranks.size()) +
+                               static_cast<std::int64_t>(m) * rows + i / spec.data.seq_len;
+      if (counts(row, i % spec.data.seq_len))
+        ++valid;
+      else
+        targets[i] = -1;
+    }
+  }
+  ranks.sum({&valid, 1});
+  for (Microbatch& batch : batches) batch.loss_scale = 1.0 / static_cast<double>(valid);
+  std::vector<double> loss{run.engine().gradients(batches)};
+  ranks.sum(std::span<double>(loss));
+  return {loss[0], gather_whole(run.store(), ranks, [](const ShardedParameter& p) { return p.gradient; })};
+}
+
+TEST(UnequalMasks, GiveTheLossAndGradientOfOneRank) {
+  const HostGroup alone = HostGroup::alone();
+  const Result one = masked_step({}, alone);
+  const std::vector<std::vector<std::string>> layouts{
+      {"mesh.replica=4"},
+      {"mesh.replica=1", "mesh.fsdp=4"},
+      {"mesh.replica=2", "mesh.fsdp=2", "accumulate=3"},
+      {"mesh.replica=1", "mesh.fsdp=4", "accumulate=2", "layout.reduce=microbatch"}};
+  for (const auto& layout : layouts) {
+    const Result mesh = masked_step(layout, world());
+    EXPECT_NEAR(mesh.loss, one.loss, kBound * one.loss);
+    double all = 0;
+    for (const auto& leaf : one.gradients)
+      all += std::inner_product(leaf.begin(), leaf.end(), leaf.begin(), 0.0);
+    for (std::size_t i = 0; i < one.gradients.size(); ++i)
+      for (std::size_t j = 0; j < one.gradients[i].size(); ++j)
+        ASSERT_NEAR(mesh.gradients[i][j], one.gradients[i][j], kBound * std::sqrt(all)) << i << ' ' << j;
+  }
+}
+
+}  // namespace
+}  // namespace dew
