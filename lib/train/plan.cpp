@@ -41,7 +41,7 @@ Plan make_plan(const EngineParts& parts, const MeshShape& mesh) {
   Plan plan;
   Allocator allocator({Device::Kind::kMeta, 0});
   const Profile step = dry_step(parts, mesh, allocator, &plan);
-  plan.flops_per_step = step.flops();
+  plan.flops_per_step = model_flops(step);
   const RematPolicy nothing_dropped;
   const EngineParts plain{parts.spec, parts.model, parts.rules, nothing_dropped};
   Allocator again({Device::Kind::kMeta, 0});

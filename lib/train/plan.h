@@ -13,7 +13,7 @@ namespace dew {
 
 struct Plan {
   MemoryUse memory;           ///< of the rank that holds the most, with the peaks of a whole step
-  double flops_per_step = 0;  ///< of one rank, recomputation included
+  double flops_per_step = 0;  ///< matrix products and attention of one rank, recomputation included
   double model_flops_per_token =
       0;  ///< matrix products and attention, forward and backward, nothing repeated
   std::map<std::string, Traffic> traffic;  ///< one step, by group

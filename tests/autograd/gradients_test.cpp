@@ -178,6 +178,10 @@ TEST(FanOut, KeepsGradientsApartThatBeganAsOneTensor) {
                      const Var sum = add(tape, flat, other);
                      return {add(tape, sum, swiglu(tape, flat, sum)), sum};
                    }});
+  check_gradients({{{2, 3}, {2, 3}}, {{3}}, [](Workbench&, Tape& tape, const Vars& v) -> Vars {
+                     const Var h = rms_norm(tape, v[1], kFirst, 1e-2);
+                     return {add(tape, add(tape, v[0], v[1]), add(tape, v[0], h))};
+                   }});
 }
 
 TEST(FanOut, AddsUpAnInputThatOneOpTakesTwice) {

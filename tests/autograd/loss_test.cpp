@@ -91,6 +91,23 @@ TEST(HeadLoss, HasThemThroughATiedTable) {
                    true});
 }
 
+TEST(HeadLoss, AddsToAWeightGradientThatIsThere) {
+  constexpr double kRoundoff = 1e-15;
+  Workbench bench;
+  GradientStore store(bench, {{kVocab, kWidth}});
+  const ParamViews bound{{bench.random({kVocab, kWidth}, 1)}, &store};
+  Tape tape(bench.stream, bound);
+  const Var x = tape.input(bench.random({5, kWidth}, 2), {});
+
+  loss_of(bench, tape, x, kTargets, 2);
+  const Numbers once = numbers(store.of(0));
+  loss_of(bench, tape, x, kTargets, 2);
+
+  Numbers twice = once;
+  for (double& value : twice) value *= 2;
+  expect_near(numbers(store.of(0)), twice, kRoundoff);
+}
+
 TEST(HeadLoss, ChunksChangeNoMoreThanTheOrderOfOneSum) {
   constexpr double kRoundoff = 1e-15;  // of sums of five terms below one
   Workbench bench;

@@ -140,6 +140,25 @@ TEST(DeferredWork, HoldsWhatItNeedsUntilItRan) {
   EXPECT_EQ(chain.bench.live(Owner::kActivations), 0);
 }
 
+TEST(DeferredWork, FreesEachWorkWhenItRan) {
+  Workbench bench;
+  GradientStore store(bench, {});
+  const ParamViews bound{{}, &store};
+  DeferredWork work;
+  std::vector<std::int64_t> live;
+  constexpr int kWorks = 3;
+  for (int i = 0; i < kWorks; ++i) {
+    const Tensor saved = Tensor::empty({257}, DType::kF64, bench.stream, Owner::kActivations);
+    work.add([&bench, &live, saved](WeightBackward&) { live.push_back(bench.live(Owner::kActivations)); },
+             {saved});
+  }
+  const std::int64_t one = bench.live(Owner::kActivations) / kWorks;
+
+  work.run(bench.stream, bound);
+
+  EXPECT_EQ(live, (std::vector<std::int64_t>{3 * one, 2 * one, one}));
+}
+
 TEST(DeferredWork, MustBeGivenForDeferring) {
   Chain chain;
   const std::vector<Seed> seeds = chain.seeds(chain.forward());

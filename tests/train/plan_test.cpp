@@ -24,9 +24,12 @@ TEST(Plan, HoldsTheBytesOfARealStepByOwner) {
       const MemoryUse &real = run.allocator().use(), &planned = run.setup().plan.memory;
       for (Owner owner :
            {Owner::kWeights, Owner::kGradients, Owner::kOptimizer, Owner::kEma, Owner::kGathered})
-        EXPECT_EQ(planned.peak[at(owner)], real.peak[at(owner)]) << name_of(owner) << ' ' << layout.back();
-      EXPECT_NEAR(static_cast<double>(planned.total_peak), static_cast<double>(real.total_peak),
-                  0.05 * static_cast<double>(real.total_peak));
+        EXPECT_GE(planned.peak[at(owner)], real.peak[at(owner)]) << name_of(owner) << ' ' << layout.back();
+      std::int64_t most = real.total_peak;  // the plan speaks of the rank that holds the most
+      testing::world().max({&most, 1});
+      EXPECT_GE(planned.total_peak, real.total_peak);
+      EXPECT_NEAR(static_cast<double>(planned.total_peak), static_cast<double>(most),
+                  0.02 * static_cast<double>(most));
     }
   }
 }
@@ -36,7 +39,9 @@ TEST(Plan, CountsTheFlopsOfARealStep) {
   run.stream().profile().clear();
   const auto batches = run.feed().step(0, run.engine().token_placements(), run.stream());
   run.engine().gradients(batches);
-  EXPECT_DOUBLE_EQ(run.setup().plan.flops_per_step, run.stream().profile().flops());
+  const Profile& real = run.stream().profile();
+  EXPECT_DOUBLE_EQ(run.setup().plan.flops_per_step,
+                   real[KernelKind::kGemm].flops + real[KernelKind::kAttention].flops);
 }
 
 TEST(Plan, CountsNothingTwiceForRecomputation) {
@@ -53,7 +58,11 @@ TEST(Plan, CountsTheTrafficOfARealStep) {
     const auto real = run.mesh().traffic();
     const auto& planned = run.setup().plan.traffic;
     ASSERT_EQ(real.size(), planned.size());
-    for (const auto& [name, traffic] : real) EXPECT_EQ(planned.at(name).bytes, traffic.bytes) << name;
+    for (const auto& [name, traffic] :
+         real) {  // the plan speaks of rank 0, whose shards are never the short ones
+      EXPECT_GE(planned.at(name).bytes, traffic.bytes) << name;
+      if (testing::world().rank() == 0) { EXPECT_EQ(planned.at(name).bytes, traffic.bytes) << name; }
+    }
   }
 }
 
@@ -70,7 +79,7 @@ TEST(Plan, RefusesWhatDoesNotFitWithTheNumbers) {
 
 TEST(Plan, RefusesAModelLargerThanTheMachineBeforeAnythingIsAllocated) {
   EXPECT_THROW(testing::tiny_setup(
-                   {"model.layers=4000", "model.width=16384", "model.head_width=64", "model.mlp=65536"}),
+                   {"model.layers=100", "model.width=262144", "model.head_width=64", "model.mlp=1048576"}),
                ConfigError);
 }
 
