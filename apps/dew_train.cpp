@@ -38,7 +38,7 @@ struct CommandLine {
   bool help = false, version = false, keys = false;
 };
 
-po::options_description options() {
+po::options_description visible_options() {
   po::options_description all("dew_train RUN.yaml [options]\n\nOptions");
   all.add_options()("help,h", "this text")("version", "the version")(
       "keys", "the table of every key of a run description, as Markdown")(
@@ -68,7 +68,8 @@ std::int64_t verify_steps(const std::string& text) {
 }
 
 CommandLine parse(int argc, char** argv) {
-  const po::options_description all = options();
+  po::options_description all;
+  all.add(visible_options()).add_options()("run-file", po::value<std::vector<std::string>>());
   po::positional_options_description positional;
   positional.add("run-file", -1);
   po::variables_map given;
@@ -162,7 +163,7 @@ int main(int argc, char** argv) {
     const CommandLine line = parse(argc, argv);
     if (line.help || line.version || line.keys) {
       std::ostringstream text;
-      if (line.help) text << options();
+      if (line.help) text << visible_options();
       if (line.version) text << "dew_train " << dew::kVersion << '\n';
       if (line.keys) text << dew::key_table();
       if (mpi.world().rank() == 0) std::cout << text.str() << std::flush;

@@ -313,6 +313,10 @@ void ConfigSection::error(std::string_view key, const std::string& message) {
   tree_->note(join_path(path_, key), message);
 }
 
+bool ConfigSection::faulty(std::string_view key) const {
+  return tree_->faulty(join_path(path_, key));
+}
+
 Config Config::from_file(const std::string& path) {
   std::error_code code;
   if (std::filesystem::is_directory(path, code))

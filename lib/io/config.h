@@ -94,6 +94,9 @@ class ConfigSection {
   /// Notes an error at a key of this section: "PATH (line N): VALUE: MESSAGE". A key that is not given shows
   /// its default.
   void error(std::string_view key, const std::string& message);
+  /// True when an error was noted at the key or below it: a check that would follow from its value is then
+  /// moot.
+  bool faulty(std::string_view key) const;
   const std::string& path() const { return path_; }
 
  private:

@@ -167,7 +167,14 @@ void ConfigTree::note(const std::string& path, const std::string& message) {
   text += ": " + message;
   const std::int64_t order = order_of(path);
   const auto same = [&](const Noted& noted) { return noted.text == text; };
-  if (std::none_of(noted_.begin(), noted_.end(), same)) noted_.push_back({order, std::move(text)});
+  if (std::none_of(noted_.begin(), noted_.end(), same)) noted_.push_back({order, std::move(text), path});
+}
+
+bool ConfigTree::faulty(std::string_view path) const {
+  return std::any_of(noted_.begin(), noted_.end(), [path](const Noted& noted) {
+    return noted.path.starts_with(path) &&
+           (noted.path.size() == path.size() || noted.path[path.size()] == '.');
+  });
 }
 
 std::string ConfigTree::suggestion(const std::string& section, const std::string& key) const {

@@ -38,6 +38,9 @@ class ConfigTree {
   /// Notes an error that says its own path; told after those with a place in the file.
   void note(std::string text);
 
+  /// True when an error was noted at the path or below it.
+  bool faulty(std::string_view path) const;
+
   void throw_errors() const;
   std::string resolved() const;
   std::vector<KeyRow> table() const;
@@ -46,6 +49,7 @@ class ConfigTree {
   struct Noted {
     std::int64_t order;
     std::string text;
+    std::string path = {};
   };
   struct Row {
     KeyRow key;

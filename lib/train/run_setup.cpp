@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "io/config_table.h"
 #include "comm/agreement.h"
+#include "io/config_table.h"
 
 namespace dew {
 namespace {
@@ -79,12 +79,14 @@ std::unique_ptr<RunSetup> prepare_run(Config config, const HostGroup& world) {
     if (!failure.empty()) s.config.note(failure);
     if (!failure.empty()) s.source.reset();
   }
-  if (setup->source) check_windows(*setup, root);
+  if (setup->source && !root.faulty("data")) check_windows(*setup, root);
   setup->model =
       build_model(root, {setup->source ? setup->source->vocab_size() : 0, setup->spec.data.seq_len});
   setup->mesh = resolve_mesh(setup->spec.mesh, setup->ranks.size(), root);
-  check_batch(setup->spec, setup->mesh, root);
-  check_mesh(*setup, root);
+  if (!root.faulty("mesh")) {
+    if (!root.faulty("data.batch") && !root.faulty("accumulate")) check_batch(setup->spec, setup->mesh, root);
+    check_mesh(*setup, root);
+  }
   setup->rules = make_layout_rules(setup->spec.layout, root);
   check_remat(*setup, root);
   setup->remat.whole_blocks = setup->spec.recompute.full;

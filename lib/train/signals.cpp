@@ -1,5 +1,7 @@
 #include "train/signals.h"
 
+#include <signal.h>
+
 #include <array>
 #include <csignal>
 
@@ -17,7 +19,10 @@ extern "C" void note_signal(int) {
 
 StopSignals::StopSignals() {
   signal_received = 0;
-  for (int signal : kSignals) std::signal(signal, note_signal);
+  // No restart: a rank that waits to print, to a launcher that reads no more, must come back to save.
+  struct sigaction action = {};
+  action.sa_handler = note_signal;
+  for (int signal : kSignals) sigaction(signal, &action, nullptr);
 }
 
 StopSignals::~StopSignals() {

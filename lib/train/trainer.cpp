@@ -2,13 +2,14 @@
 
 #include <array>
 #include <cmath>
+#include <filesystem>
 
 #include "base/text.h"
 #include "base/timer.h"
 #include "base/version.h"
+#include "comm/agreement.h"
 #include "io/durable_file.h"
 #include "io/metrics_log.h"
-#include "comm/agreement.h"
 #include "train/lr_schedule.h"
 
 namespace dew {
@@ -39,7 +40,9 @@ void Trainer::open_directory() {
   const bool first = ranks_.rank() == 0;
   const ResumeMode resume = spec_.checkpoint.resume;
   const std::string error = first_failure(ranks_, [&] {
-    const bool holds_run = !checkpoint_steps(directory).empty();
+    std::error_code none;
+    const bool holds_run =
+        std::filesystem::is_directory(directory, none) && !checkpoint_steps(directory).empty();
     if (resume == ResumeMode::kNever && holds_run)
       throw Error("checkpoint.resume: never, but " + spec_.run.dir +
                   " holds a run; accepted: another run.dir");
@@ -75,7 +78,7 @@ void Trainer::restore() {
 void Trainer::open_logs() {
   const std::string error = first_failure(ranks_, [this] {
     if (ranks_.rank() != 0) return;
-    write_file_durably(spec_.run.dir + "/run.yaml", parts_.setup.config.resolved());
+    write_file_durably(spec_.run.dir + "/run.yaml", resolved_yaml());
     metrics_ =
         std::make_unique<MetricsLog>(spec_.run.dir + "/metrics.jsonl", first_step_ > 0 ? first_step_ : -1);
     const std::array<JsonField, 6> head{{{"run", spec_.run.name},
@@ -87,6 +90,10 @@ void Trainer::open_logs() {
     metrics_->write(head);
   });
   if (!error.empty()) throw SharedError(error);
+}
+
+std::string Trainer::resolved_yaml() const {
+  return "# dew_train " + std::string(kVersion) + "\n" + parts_.setup.config.resolved();
 }
 
 double Trainer::rate_of(std::int64_t step) const {
@@ -101,19 +108,19 @@ std::int64_t Trainer::tokens_at(std::int64_t step) const {
 RunEnd Trainer::run() {
   for (std::int64_t step = first_step_ + 1; step <= spec_.run.steps; ++step) {
     const StepSums sums = train_step(step);
-    const bool last = step == spec_.run.steps;
+    const bool last = step == spec_.run.steps, stops = sums.stop && !last;
+    if (stops) save(step);  // before anything is printed: a launcher that is ending may not read it
     if (step % spec_.log_every == 0 || last) log_step(step, sums, rate_of(step));
     console_.progress(step, spec_.run.steps, sums.loss, last_step_seconds_);
     if (spec_.eval.every > 0 && step % spec_.eval.every == 0) evaluate(step);
-    if (sums.save ||
-        (spec_.checkpoint.every_steps.value_or(0) > 0 && step % *spec_.checkpoint.every_steps == 0))
-      save(step);
-    if (sums.stop && !last) {
-      save(step);
+    if (stops) {
       console_.line(
           format("stopped on a signal at step %lld; run again to continue", static_cast<long long>(step)));
       return RunEnd::kStopped;
     }
+    if (sums.save ||
+        (spec_.checkpoint.every_steps.value_or(0) > 0 && step % *spec_.checkpoint.every_steps == 0))
+      save(step);
   }
   const std::int64_t done = std::max(first_step_, spec_.run.steps);
   evaluate(done);
@@ -160,7 +167,11 @@ void Trainer::log_step(std::int64_t step, const StepSums& sums, double lr) {
   r.comm_wait_seconds = throughput_.comm_wait / static_cast<double>(throughput_.steps);
   r.memory_bytes = allocator_.use().total_peak;
   throughput_ = {};
+  write_metrics(r);
   console_.step(r);
+}
+
+void Trainer::write_metrics(const StepReport& r) {
   if (!metrics_) return;
   const std::array<JsonField, 11> fields{{{"step", r.step},
                                           {"loss", r.loss},
@@ -189,10 +200,11 @@ void Trainer::evaluate(std::int64_t step) {
   }
   ranks_.sum(std::span<double>(sums));
   const double loss = sums[0] / sums[1];
+  if (metrics_) {
+    const std::array<JsonField, 2> fields{{{"step", step}, {"val_loss", loss}}};
+    metrics_->write(fields);
+  }
   console_.evaluation(step, loss);
-  if (!metrics_) return;
-  const std::array<JsonField, 2> fields{{{"step", step}, {"val_loss", loss}}};
-  metrics_->write(fields);
 }
 
 bool Trainer::save_is_due(std::int64_t) const {
@@ -209,7 +221,7 @@ void Trainer::save(std::int64_t step) {
   state.seed = spec_.run.seed;
   state.epoch = place.epoch;
   state.row = place.window;
-  state.resolved_yaml = parts_.setup.config.resolved();
+  state.resolved_yaml = resolved_yaml();
   state.version = kVersion;
   save_checkpoint(spec_.run.dir + "/checkpoints", engine_.named_shards(), state, spec_.checkpoint.keep,
                   ranks_);

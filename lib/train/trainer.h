@@ -45,9 +45,11 @@ class Trainer {
   void open_logs();
   StepSums train_step(std::int64_t step);
   void log_step(std::int64_t step, const StepSums& sums, double lr);
+  void write_metrics(const StepReport& report);
   void evaluate(std::int64_t step);
   void save(std::int64_t step);
   bool save_is_due(std::int64_t step) const;
+  std::string resolved_yaml() const;
   double rate_of(std::int64_t step) const;
   std::int64_t tokens_at(std::int64_t step) const;
 

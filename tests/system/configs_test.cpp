@@ -35,7 +35,8 @@ TEST(Configs, EachRunsTwoStepsOnItsRanks) {
     SCOPED_TRACE(file);
     const std::string description = read_file(file);
     const int ranks = ranks_of(description);
-    ASSERT_GE(ranks, 1) << "a line `# ranks: N` among the first lines says how many ranks it is for";
+    EXPECT_GE(ranks, 1) << "a line `# ranks: N` among the first lines says how many ranks it is for";
+    if (ranks < 1) continue;
     const RunFolder run;
     Launch launch;
     launch.ranks = ranks;

@@ -76,9 +76,7 @@ TEST(Fault, AnExceptionOnOneRankIsPrintedOnceWithRankAndHostAndEndsAll) {
                           "data.seq_len=8",      "data.batch=3",
                           "run.steps=100",       "mesh.fsdp=3"};
   const auto begin = std::chrono::steady_clock::now();
-  Program program(run.launch(3, assignments));
-  program.wait_for("no such text: until the end");
-  const Outcome outcome = program.finish();
+  const Outcome outcome = run.train(3, assignments);
   EXPECT_EQ(outcome.status, kFailed) << outcome.text();
   EXPECT_EQ(count_of(outcome.err, "dew_train: "), 1) << outcome.err;
   int named = 0;

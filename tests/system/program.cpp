@@ -96,6 +96,7 @@ Program::~Program() {
 
 // Takes what the pipes hold; false once both are at their end.
 bool Program::pump(std::chrono::milliseconds wait) {
+  if (out_ < 0 && err_ < 0) return false;
   std::array<pollfd, 2> ends{{{out_, POLLIN, 0}, {err_, POLLIN, 0}}};  // poll passes over a -1
   if (::poll(ends.data(), ends.size(), static_cast<int>(wait.count())) <= 0) return true;
   for (std::size_t i = 0; i < ends.size(); ++i) {
@@ -151,9 +152,10 @@ void Program::kill_all() const {
 
 Outcome Program::finish() {
   while (pump(std::chrono::milliseconds(50))) {
-    if (Clock::now() < deadline_ || outcome_.timed_out) continue;
+    if (Clock::now() < deadline_) continue;
     outcome_.timed_out = true;
     kill_all();
+    break;
   }
   int status = 0;
   ::waitpid(pid_, &status, 0);

@@ -31,7 +31,7 @@ TEST_P(Verify, AgreesWithOneRank) {
   const Outcome outcome = run.train(c.ranks, assignments, {"--verify=3"});
   EXPECT_EQ(outcome.status, 0) << outcome.text();
   EXPECT_TRUE(outcome.says(" leaves compared, 0 failed")) << outcome.text();
-  for (const char* what : {"loss", "gradient"}) EXPECT_TRUE(outcome.says(what)) << what;
+  EXPECT_TRUE(outcome.says("gradient")) << outcome.text();
   EXPECT_FALSE(run.exists());
 }
 
@@ -56,7 +56,7 @@ std::vector<Case> cases() {
       {"TiedHead", 2, {"mesh.fsdp=2", "model.tied=true"}},
       {"TiedHeadRecomputedAndAccumulated",
        4,
-       {"mesh.replica=2", "mesh.fsdp=2", "model.tied=true", "recompute=full", "accumulate=2"}},
+       {"mesh.replica=2", "mesh.fsdp=2", "model.tied=true", "recompute=full", "accumulate=3"}},
       {"GroupedHeads", 3, {"mesh.fsdp=3", "model.heads=4", "model.kv_heads=2"}},
       {"WindowsByLayer", 2, {"mesh.fsdp=2", "model.layers=2", "model.window=[5, 0]"}},
       {"MovingAverage", 2, {"mesh.fsdp=2", "ema=0.9"}},

@@ -80,10 +80,10 @@ DecoderConfig read_decoder_config(ConfigSection section, const ModelContext& con
   };
   if (c.heads % c.kv_heads != 0) error("kv_heads", "must divide the " + std::to_string(c.heads) + " heads");
   if (!head_width && c.width % c.heads != 0)
-    error("head_width", "auto needs a width that divides by the heads, not " + std::to_string(c.width) +
-                            " by " + std::to_string(c.heads));
+    error("head_width", "needs a width that divides by the heads, not " + std::to_string(c.width) + " by " +
+                            std::to_string(c.heads));
   c.head_width = head_width.value_or(c.width / c.heads);
-  if (c.head_width % 2 != 0)
+  if (c.head_width % 2 != 0 && !section.faulty("head_width"))
     error("head_width",
           std::to_string(c.head_width) + " is odd; rotary positions turn pairs, accepted: even");
   c.mlp = mlp.value_or((c.width * 8 / 3 + 31) / 32 * 32);
