@@ -50,7 +50,7 @@ po::options_description visible_options() {
       "gradient "
       "and update, and writes nothing; exit 0 when they agree, 1 when not")(
       "plan", po::value<std::string>()->implicit_value("")->value_name("search"),
-      "not available in this version")("run-file", po::value<std::vector<std::string>>(), "");
+      "not available in this version");
   return all;
 }
 
@@ -100,19 +100,23 @@ CommandLine parse(int argc, char** argv) {
 
 /// The text of the run description as rank 0 reads it, or its error, on every rank.
 dew::Config read_config(const CommandLine& line, const dew::HostGroup& world) {
-  std::string text;
-  bool readable = true;
+  std::string text, fault;
   if (world.rank() == 0) {
+    std::error_code code;
+    const auto kind = std::filesystem::status(line.run_file, code).type();
     std::ifstream file(line.run_file, std::ios::binary);
+    if (kind == std::filesystem::file_type::not_found)
+      fault = "no such file";
+    else if (kind == std::filesystem::file_type::directory)
+      fault = "is a directory";
+    else if (!file)
+      fault = "cannot be read";
     std::ostringstream all;
-    readable = file.is_open() && !std::filesystem::is_directory(line.run_file);
-    if (readable)
-      all << file.rdbuf();  // sets the fail bit of `all` for an empty file, which the parser refuses
+    if (fault.empty()) all << file.rdbuf();  // an empty file is refused by the parser
     text = all.str();
   }
-  std::int64_t ok = readable ? 1 : 0;
-  world.min({&ok, 1});
-  if (ok == 0) throw dew::ConfigError(line.run_file + ": cannot be read");
+  fault = world.broadcast(fault, 0);
+  if (!fault.empty()) throw dew::ConfigError(line.run_file + ": " + fault);
   dew::Config config = dew::Config::from_text(world.broadcast(text, 0), line.run_file);
   for (const std::string& assignment : line.overrides) config.set(assignment);
   if (line.resume) config.set("checkpoint.resume=" + *line.resume);

@@ -3,8 +3,8 @@
 
     benchmarks/compare_pytorch.py BUILD [--shapes 10m 124m] [--threads 1 2] [--rounds 3] [--steps 5]
 
-BUILD is a build folder with benchmarks/bench_step. PyTorch (any version that has scaled_dot_product_attention) must be
-importable by this interpreter. Both train the same decoder: RMSNorm, rotary positions, causal attention, SwiGLU, AdamW,
+BUILD is a build folder with benchmarks/bench_step. PyTorch must be importable by this interpreter; which version and
+which matrix library are fastest differs between processors, so try those at hand. Both train the same decoder: RMSNorm, rotary positions, causal attention, SwiGLU, AdamW,
 clipping at 1, f32. PyTorch gets its fastest ways: fused attention, fused AdamW, passive waiting of idle threads, and
 none of the environment variables that pin its matrix library to an older processor.
 """
@@ -35,6 +35,13 @@ def torch_steps(shape, threads, steps):
         a, b = x.chunk(2, -1)
         return x * cos + torch.cat([-b, a], -1) * sin
 
+    hidden = torch.full((S, S), float("-inf")).triu(1)
+
+    def attend(q, k, v):
+        if hasattr(F, "scaled_dot_product_attention"):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return torch.softmax(q @ k.transpose(-1, -2) * K**-0.5 + hidden, -1) @ v
+
     class Norm(nn.Module):
         def __init__(self):
             super().__init__()
@@ -56,7 +63,7 @@ def torch_steps(shape, threads, steps):
         def forward(self, x):
             h = self.n1(x)
             q, k, v = (f(h).view(B, S, H, K).transpose(1, 2) for f in (self.q, self.k, self.v))
-            y = F.scaled_dot_product_attention(turn(q), turn(k), v, is_causal=True)
+            y = attend(turn(q), turn(k), v)
             x = x + self.o(y.transpose(1, 2).reshape(B, S, D))
             h = self.n2(x)
             return x + self.down(F.silu(self.gate(h)) * self.up(h))

@@ -78,7 +78,7 @@ TEST(DescriptionErrors, DataThatCannotServeAreRefused) {
 TEST(DescriptionErrors, AModelThatDoesNotFitTogetherIsRefused) {
   const RunFolder run;
   expect_refused(run, 0, {"model.heads=3"},
-                 {"model.head_width (default): auto needs a width that divides by the heads, not 16 by 3"});
+                 {"model.head_width (default): auto: needs a width that divides by the heads, not 16 by 3"});
   expect_refused(run, 0, {"model.heads=4", "model.kv_heads=3"},
                  {"model.kv_heads (--set): 3: must divide the 4 heads"});
   expect_refused(run, 0, {"model.vocab=100"},
