@@ -23,6 +23,7 @@
 #include "train/engine.h"
 #include "train/grad_norm.h"
 #include "train/run_setup.h"
+#include "train/throughput.h"
 
 namespace {
 
@@ -82,12 +83,13 @@ void run(const Options& options, const dew::MpiEnv& mpi) {
   stream.set_progress([&mesh] { mesh.poll(); });
   dew::Engine engine(setup->parts(), mesh, stream);
   const dew::DataFeed feed(*setup->source, spec, mesh, setup->ranks);
+  const double peak = measure_peak(spec.precision.compute, setup->ranks, stream);
   engine.initialize();
 
   constexpr int kWarmUp = 2;
   std::vector<double> times;
   std::int64_t faults = 0, allocations = 0;
-  double host_wait = 0, total = 0;
+  double host_wait = 0, total = 0, first_step = 0;
   for (int step = 1; step <= kWarmUp + options.steps; ++step) {
     if (step == kWarmUp + 1) {
       setup->ranks.barrier();
@@ -102,6 +104,7 @@ void run(const Options& options, const dew::MpiEnv& mpi) {
     const dew::StepSums sums = dew::sum_step(engine.store(), loss, {}, setup->ranks);
     engine.update(step, spec.optimizer.lr,
                   spec.optimizer.clip ? dew::clip_factor(sums.grad_norm, *spec.optimizer.clip) : 1);
+    if (step == 1) first_step = dew::steady_seconds() - mpi.started_at();
     if (step <= kWarmUp) continue;
     times.push_back(dew::steady_seconds() - begin);
     total += times.back();
@@ -118,6 +121,8 @@ void run(const Options& options, const dew::MpiEnv& mpi) {
   std::printf("faults_per_step %.1f system_allocations_per_step %.2f\n",
               static_cast<double>(page_faults() - faults) / options.steps,
               static_cast<double>(allocator.system_allocations() - allocations) / options.steps);
+  std::printf("first_step_seconds_after_mpi_init %.3f peak_gflops_per_rank %.1f mfu %.3f\n", first_step,
+              peak * 1e-9, setup->plan.model_flops_per_token * tokens / best / (peak * setup->ranks.size()));
   std::printf("peak_mib %.2f planned_mib %.2f model_gflop_per_step %.2f\n",
               static_cast<double>(allocator.use().total_peak) / (1 << 20),
               static_cast<double>(setup->plan.memory.total_peak) / (1 << 20),

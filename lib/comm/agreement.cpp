@@ -23,8 +23,10 @@ std::string first_failure(const HostGroup& group, const std::function<void()>& w
   group.sum(std::span<std::int64_t>(&failed, 1));
   if (failed == 0) return {};
   const std::vector<std::string> messages = group.gather(mine), hosts = group.gather(host_name());
-  const auto first = std::find_if(messages.begin(), messages.end(), [](const auto& text) { return !text.empty(); });
-  if (std::all_of(messages.begin(), messages.end(), [&first](const auto& text) { return text == *first; })) return *first;
+  const auto first =
+      std::find_if(messages.begin(), messages.end(), [](const auto& text) { return !text.empty(); });
+  if (std::all_of(messages.begin(), messages.end(), [&first](const auto& text) { return text == *first; }))
+    return *first;
   const auto rank = static_cast<std::size_t>(first - messages.begin());
   return format("%s (on rank %zu, host %s)", first->c_str(), rank, hosts[rank].c_str());
 }

@@ -50,7 +50,9 @@ void Console::head(const RunSetup& setup, const HostResources& host, double peak
       host.yields ? " (more ranks than cores: ranks yield when idle)" : "", dtype.c_str(),
       std::string(name_of(spec.precision.master)).c_str(),
       std::string(name_of(spec.precision.reduce)).c_str(), format_count(peak_flops).c_str()));
-  line(explain(setup.mesh, topology));
+  std::string map = explain(setup.mesh, topology);
+  while (map.ends_with('\n')) map.pop_back();
+  line(map);
   line(format("model: %s; %s parameters, %sFLOP a token", setup.model.summary.c_str(),
               format_count(static_cast<double>(setup.model.parameter_count())).c_str(),
               format_count(setup.plan.model_flops_per_token).c_str()));

@@ -44,7 +44,7 @@ TEST(CommandLine, WrongOnesExitWith2AndNameTheWord) {
       {{yaml, yaml}, "RUN.yaml"},
       {{yaml, "--bogus"}, "--bogus"},
       {{yaml, "--verif"}, "--verif"},
-      {{run.file("none.yaml")}, "none.yaml: cannot be read"},
+      {{run.file("none.yaml")}, "none.yaml: no such file"},
       {{yaml, "--set"}, "--set"},
       {{yaml, "--set", "foo"}, "--set foo: accepted: key.path=value"},
       {{yaml, "--set", "=3"}, "--set =3: "},
@@ -72,7 +72,7 @@ TEST(CommandLine, AFolderInPlaceOfAFileCannotBeRead) {
   const RunFolder run;
   const Outcome outcome = train(2, {run.folder().path()});
   EXPECT_EQ(outcome.status, kWrong);
-  EXPECT_EQ(count_of(outcome.err, run.folder().path() + ": cannot be read"), 1) << outcome.err;
+  EXPECT_EQ(count_of(outcome.err, run.folder().path() + ": is a directory"), 1) << outcome.err;
 }
 
 TEST(CommandLine, AnEmptyFileIsCalledEmpty) {
@@ -87,7 +87,7 @@ TEST(CommandLine, AnErrorOfAllRanksIsPrintedOnceUnderMpirun) {
   const std::vector<std::pair<Words, std::string>> cases{
       {{run.yaml(), "--bogus"}, "unrecognised option"},
       {{run.yaml(), "--plan"}, "not available in this version"},
-      {{run.file("none.yaml")}, "cannot be read"},
+      {{run.file("none.yaml")}, "no such file"},
   };
   for (const auto& [words, part] : cases) {
     const Outcome outcome = train(3, words);

@@ -61,7 +61,9 @@ TEST(Plan, CountsTheTrafficOfARealStep) {
     for (const auto& [name, traffic] :
          real) {  // the plan speaks of rank 0, whose shards are never the short ones
       EXPECT_GE(planned.at(name).bytes, traffic.bytes) << name;
-      if (testing::world().rank() == 0) { EXPECT_EQ(planned.at(name).bytes, traffic.bytes) << name; }
+      if (testing::world().rank() == 0) {
+        EXPECT_EQ(planned.at(name).bytes, traffic.bytes) << name;
+      }
     }
   }
 }

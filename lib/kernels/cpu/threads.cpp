@@ -4,6 +4,8 @@
 
 namespace dew::kernels {
 
-void set_threads(int count) { omp_set_num_threads(count); }
+void set_threads(int count) {
+  omp_set_num_threads(count);
+}
 
 }  // namespace dew::kernels
