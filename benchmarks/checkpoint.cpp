@@ -4,6 +4,7 @@
 //   mpirun -np N bench_checkpoint [MB [DIRECTORY [column]]]
 // f32 weights of 1024 x 4096; `column` splits their columns over the ranks instead of flat chunks.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -103,7 +104,7 @@ int main(int argc, char** argv) {
   const bool column = argc > 3 && std::string(argv[3]) == "column";
   Allocator allocator{Device{}};
   Stream stream(allocator);
-  const auto count = static_cast<std::int64_t>(megabytes * 1e6 / (kRows * kColumns * 4) + 0.5);
+  const std::int64_t count = std::llround(megabytes * 1e6 / (kRows * kColumns * 4));
   const std::vector<NamedShard> shards =
       make_shards(std::max<std::int64_t>(1, count), column, mpi.world(), stream);
   for (int repeat = 0; repeat < 3; ++repeat) measure(shards, directory, mpi.world());

@@ -51,7 +51,7 @@ std::vector<double> best_seconds(const std::vector<Work>& works) {
 class Bench {
  public:
   Tensor tensor(const Shape& shape, DType dtype) {
-    const Tensor made = Tensor::empty(shape, dtype, stream_, Owner::kActivations);
+    Tensor made = Tensor::empty(shape, dtype, stream_, Owner::kActivations);
     for (std::int64_t i = 0; i < made.numel(); ++i) {
       const double value = philox(7, static_cast<std::uint64_t>(i), 0)[0] * 0x1p-31 - 1;
       visit_float(dtype,

@@ -179,7 +179,7 @@ void CheckpointWriter::sync() {
 }
 
 std::string CheckpointWriter::publish() {
-  const std::string path = directory_ + "/" + checkpoint_name(state_.step);
+  std::string path = directory_ + "/" + checkpoint_name(state_.step);
   step([&] {
     if (group_.rank() == 0) publish_file(partial_, path);
   });

@@ -109,7 +109,7 @@ double differing(const std::vector<double>& a, const std::vector<double>& b) {
 /// Compares on rank 0 and collects the leaves.
 class Judge {
  public:
-  explicit Judge(const RunSetup& setup) : setup_(setup), one_(setup, setup.spec.precision.compute) {
+  explicit Judge(const RunSetup& setup) : one_(setup, setup.spec.precision.compute) {
     if (setup.spec.precision.compute != DType::kF64) exact_.emplace(setup, DType::kF64);
     one_.engine().initialize();
     for (const ShardedParameter& p : one_.engine().store().params()) names_.push_back(p.spec.name);
@@ -164,7 +164,6 @@ class Judge {
     result.leaves.push_back({step, kind, "", std::abs(mine - exact), std::abs(exact), bound});
   }
 
-  const RunSetup& setup_;
   OneRank one_;
   std::optional<OneRank> exact_;
   std::vector<std::string> names_;

@@ -25,7 +25,7 @@ constexpr std::int64_t kSizes[] = {0, 1, 5, 33, 257, 8191, 20'011};
 class Collectives : public ::testing::TestWithParam<std::int64_t> {
  protected:
   Tensor filled(std::int64_t n, DType dtype, auto&& value) {
-    const Tensor tensor = Tensor::empty({n}, dtype, stream_, Owner::kActivations);
+    Tensor tensor = Tensor::empty({n}, dtype, stream_, Owner::kActivations);
     visit_float(dtype, [&](auto zero) {
       for (std::int64_t i = 0; i < n; ++i)
         tensor.data<decltype(zero)>()[i] = static_cast<decltype(zero)>(value(i));

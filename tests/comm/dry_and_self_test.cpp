@@ -81,7 +81,7 @@ TEST(DryMesh, HasEveryProductOfItsAxes) {
 class Self : public ::testing::Test {
  protected:
   Tensor numbers(std::vector<float> values) {
-    const Tensor tensor =
+    Tensor tensor =
         Tensor::zeros({static_cast<std::int64_t>(values.size())}, DType::kF32, stream_, Owner::kWeights);
     std::copy(values.begin(), values.end(), tensor.data<float>());
     return tensor;

@@ -103,7 +103,7 @@ TEST_F(MeshOverRanks, PollsOperationsOfAllItsGroups) {
   (world().rank() % 2 == 0 ? over_fsdp : over_replica).wait(stream_);
 
   EXPECT_EQ(a.data<float>()[20'010], 2.0f);
-  EXPECT_EQ(b.data<float>()[20'010], static_cast<float>(world().size() / 2));
+  EXPECT_EQ(b.data<float>()[20'010], static_cast<float>(world().size()) / 2);
 }
 
 TEST_F(MeshOverRanks, RefusesWhatItDoesNotHave) {

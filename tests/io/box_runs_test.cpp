@@ -83,12 +83,12 @@ TEST(SplitBox, CutsWithinTheLimitAndKeepsTheOrder) {
 
 // 3 x 2^31 elements: arithmetic in 32 bits would wrap.
 TEST(SplitBox, CountsBeyond32Bits) {
-  const std::int64_t kRows = 3, kColumns = std::int64_t{1} << 31;
-  const std::vector<Slab> pieces = split_box({{kRows, kColumns}, {0, 0}, {kRows, kColumns}}, kColumns / 2);
+  const std::int64_t rows = 3, columns = std::int64_t{1} << 31;
+  const std::vector<Slab> pieces = split_box({{rows, columns}, {0, 0}, {rows, columns}}, columns / 2);
 
   ASSERT_EQ(pieces.size(), 6u);
-  EXPECT_EQ(pieces.back().offset, (std::vector<std::int64_t>{2, kColumns / 2}));
-  EXPECT_EQ(BoxRuns({{kRows, kColumns}, {2, 0}, {1, kColumns}}).length(), kColumns);
+  EXPECT_EQ(pieces.back().offset, (std::vector<std::int64_t>{2, columns / 2}));
+  EXPECT_EQ(BoxRuns({{rows, columns}, {2, 0}, {1, columns}}).length(), columns);
 }
 
 }  // namespace

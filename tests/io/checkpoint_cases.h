@@ -99,7 +99,7 @@ class State {
   std::unique_ptr<Stream> stream_ = std::make_unique<Stream>(*allocator_);
 
  public:
-  State(const Sharding& sharding, int rank, DType dtype, std::vector<NamedShape> model = small_model())
+  State(const Sharding& sharding, int rank, DType dtype, const std::vector<NamedShape>& model = small_model())
       : dtype_(dtype) {
     const MeshCoord coord = sharding.mesh.coord_of(rank);
     for (const NamedShape& entry : model) {

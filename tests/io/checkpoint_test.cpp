@@ -126,6 +126,28 @@ TEST(Checkpoint, CountsOnlyWholeFilesAsKept) {
   EXPECT_EQ(checkpoint_steps(directory.path()), (std::vector<std::int64_t>{9, 4, 3, 2}));
 }
 
+TEST(Checkpoint, HasItsNameOnlyWhenItIsWhole) {
+  const SharedDirectory directory;
+  State state = filled();
+  const RunState run = run_state(6);
+  CheckpointWriter writer(directory.path(), state.shards, run, world());
+  const auto named = [&] {
+    world().barrier();
+    return checkpoint_steps(directory.path());
+  };
+
+  writer.prepare();
+  EXPECT_TRUE(named().empty());
+  writer.write();
+  EXPECT_TRUE(named().empty());
+  writer.sync();
+  EXPECT_TRUE(named().empty());
+  world().barrier();
+  writer.publish();
+
+  EXPECT_EQ(named(), std::vector<std::int64_t>{6});
+}
+
 TEST(Checkpoint, ReplacesAFileOfTheSameStep) {
   const SharedDirectory directory;
   State state = filled();

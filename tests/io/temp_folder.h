@@ -31,7 +31,7 @@ class TempFolder {
   std::string file(std::string_view name) const { return path_ + '/' + std::string(name); }
   /// Writes a file of the folder and returns its path.
   std::string write(std::string_view name, std::string_view text) const {
-    const std::string path = file(name);
+    std::string path = file(name);
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     std::ofstream out(path, std::ios::binary);
     out.write(text.data(), static_cast<std::streamsize>(text.size()));

@@ -80,7 +80,7 @@ std::string summary_of(const DecoderConfig& c) {
 }  // namespace
 
 Model build_decoder(ConfigSection section, const ModelContext& context) {
-  const DecoderConfig c = read_decoder_config(section, context);
+  const DecoderConfig c = read_decoder_config(std::move(section), context);
   Model model;
   model.family = "decoder";
   model.remat_sites = {"attention", "qkv", "mlp", "mlp_hidden"};

@@ -17,6 +17,7 @@ struct Matrix {
   [[gnu::always_inline]] Matrix at(std::int64_t row, std::int64_t column) const {
     return {first + row * stride + column, stride};
   }
+  // NOLINTNEXTLINE(google-explicit-constructor): what may be written may be read
   [[gnu::always_inline]] operator Matrix<const T>() const { return {first, stride}; }
 };
 
