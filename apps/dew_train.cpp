@@ -155,12 +155,8 @@ int end_together(const dew::MpiEnv& mpi, const std::string& text, int status) {
   return status;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error of the write, on every rank alike
-  const dew::HostResources host = dew::prepare_launch();
-  const dew::StopSignals signals;
+/// Everything from MPI's start on; errors here can be told with rank and host.
+int run_job(int argc, char** argv, const dew::HostResources& host, const dew::StopSignals& signals) {
   dew::MpiEnv mpi(argc, argv);
   dew::kernels::set_threads(host.threads);
   try {
@@ -183,5 +179,19 @@ int main(int argc, char** argv) {
                  dew::host_name().c_str(), error.what());
     std::fflush(stderr);
     mpi.abort(kExitFailed);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error of the write, on every rank alike
+    const dew::HostResources host = dew::prepare_launch();
+    const dew::StopSignals signals;
+    return run_job(argc, argv, host, signals);
+  } catch (const std::exception& error) {  // before or after MPI's life
+    std::fprintf(stderr, "dew_train: [%s] %s\n", dew::host_name().c_str(), error.what());
+    return kExitFailed;
   }
 }

@@ -19,10 +19,8 @@
 #include "base/timer.h"
 #include "comm/mpi_env.h"
 #include "kernels/threads.h"
-#include "train/data_feed.h"
-#include "train/engine.h"
-#include "train/grad_norm.h"
 #include "train/run_setup.h"
+#include "train/step.h"
 #include "train/throughput.h"
 
 namespace {
@@ -79,7 +77,7 @@ void run(const Options& options, const dew::MpiEnv& mpi) {
   const dew::RunSpec& spec = setup->spec;
   dew::Allocator allocator(dew::Device{});
   dew::Stream stream(allocator);
-  const dew::Mesh mesh(setup->ranks, setup->mesh, {});
+  const dew::Mesh mesh(setup->ranks, setup->mesh, setup->groups);
   stream.set_progress([&mesh] { mesh.poll(); });
   dew::Engine engine(setup->parts(), mesh, stream);
   const dew::DataFeed feed(*setup->source, spec, mesh, setup->ranks);
@@ -99,16 +97,13 @@ void run(const Options& options, const dew::MpiEnv& mpi) {
       allocations = allocator.system_allocations();
     }
     const double begin = dew::steady_seconds();
-    const auto batches = feed.step(step - 1, engine.token_placements(), stream);
-    const double loss = engine.gradients(batches);
-    const dew::StepSums sums = dew::sum_step(engine.store(), loss, {}, setup->ranks);
-    engine.update(step, spec.optimizer.lr,
-                  spec.optimizer.clip ? dew::clip_factor(sums.grad_norm, *spec.optimizer.clip) : 1);
+    const dew::StepResult result = run_gradients(engine, feed, step, {}, setup->ranks, stream);
+    apply_update(engine, spec, step, result.sums);
     if (step == 1) first_step = dew::steady_seconds() - mpi.started_at();
     if (step <= kWarmUp) continue;
     times.push_back(dew::steady_seconds() - begin);
     total += times.back();
-    host_wait += sums.wait_seconds;
+    host_wait += result.wait_seconds;
   }
   if (setup->ranks.rank() != 0) return;
   std::sort(times.begin(), times.end());

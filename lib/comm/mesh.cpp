@@ -14,15 +14,11 @@ std::string group_name(const MeshShape& shape, AxisSet axes) {
 
 }  // namespace
 
-Mesh::Mesh(const HostGroup& ranks, const MeshShape& shape, std::span<const AxisSet> groups)
-    : shape_(shape), progress_(std::make_unique<MpiProgress>()) {
-  DEW_CHECK(shape.size() == ranks.size(), "the mesh has", shape.size(), "ranks, the job", ranks.size());
-  coord_ = shape_.coord_of(ranks.rank());
+template <class Make>
+void Mesh::build_groups(std::span<const AxisSet> groups, const Make& make) {
   const auto build = [&](AxisSet axes) {
     axes = effective(axes);
-    if (groups_.contains(axes.bits())) return;
-    HostGroup group = ranks.split(shape_.group_of(axes, coord_), shape_.index_in(axes, coord_));
-    groups_[axes.bits()] = make_mpi_communicator(group_name(shape_, axes), std::move(group), *progress_);
+    if (!groups_.contains(axes.bits())) groups_[axes.bits()] = make(axes);
   };
   // One rank alone first: axes of extent 1 need no group of their own.
   groups_[AxisSet{}.bits()] = make_self_communicator("self");
@@ -32,22 +28,25 @@ Mesh::Mesh(const HostGroup& ranks, const MeshShape& shape, std::span<const AxisS
   build(kEveryAxis);
 }
 
-Mesh::Mesh(const MeshShape& shape, const MeshCoord& coord)
+Mesh::Mesh(const HostGroup& ranks, const MeshShape& shape, std::span<const AxisSet> groups)
+    : shape_(shape), progress_(std::make_unique<MpiProgress>()) {
+  DEW_CHECK(shape.size() == ranks.size(), "the mesh has", shape.size(), "ranks, the job", ranks.size());
+  coord_ = shape_.coord_of(ranks.rank());
+  build_groups(groups, [&](AxisSet axes) {
+    HostGroup group = ranks.split(shape_.group_of(axes, coord_), shape_.index_in(axes, coord_));
+    return make_mpi_communicator(group_name(shape_, axes), std::move(group), *progress_);
+  });
+}
+
+Mesh::Mesh(const MeshShape& shape, const MeshCoord& coord, std::span<const AxisSet> groups)
     : shape_(shape), coord_(coord), progress_(std::make_unique<MpiProgress>()) {
   for (Axis axis : kAllAxes) {
     DEW_CHECK(0 <= this->coord(axis) && this->coord(axis) < extent(axis), name_of(axis), this->coord(axis));
   }
-  for (unsigned subset = 0; subset <= kEveryAxis.bits(); ++subset) {
-    AxisSet axes;
-    for (Axis axis : kAllAxes) {
-      if ((subset >> static_cast<int>(axis) & 1) != 0) axes = axes.with(axis);
-    }
-    if (axes != effective(axes)) continue;
-    groups_[axes.bits()] = axes.empty()
-                               ? make_self_communicator("self")
-                               : make_dry_communicator(group_name(shape_, axes),
-                                                       shape_.index_in(axes, coord_), shape_.size_of(axes));
-  }
+  build_groups(groups, [&](AxisSet axes) {
+    return make_dry_communicator(group_name(shape_, axes), shape_.index_in(axes, coord_),
+                                 shape_.size_of(axes));
+  });
 }
 
 Communicator& Mesh::over(AxisSet axes) const {

@@ -16,8 +16,8 @@ class Mesh {
   /// eagerly and in one fixed order. Collective over `ranks`, the job's ranks in mesh order
   /// (Topology::world_rank). Throws Error when the extents do not multiply to the number of ranks.
   Mesh(const HostGroup& ranks, const MeshShape& shape, std::span<const AxisSet> groups);
-  /// The same mesh as seen from `coord`, with communicators that count and move nothing.
-  Mesh(const MeshShape& shape, const MeshCoord& coord);
+  /// The same mesh with the same groups as seen from `coord`, with communicators that count and move nothing.
+  Mesh(const MeshShape& shape, const MeshCoord& coord, std::span<const AxisSet> groups);
 
   const MeshShape& shape() const { return shape_; }
   const MeshCoord& coord() const { return coord_; }
@@ -39,6 +39,8 @@ class Mesh {
   void clear_traffic();
 
  private:
+  template <class Make>
+  void build_groups(std::span<const AxisSet> groups, const Make& make);
   AxisSet effective(AxisSet axes) const;  ///< without the axes of extent 1
 
   MeshShape shape_;

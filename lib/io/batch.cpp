@@ -43,6 +43,7 @@ BatchReader::BatchReader(const TokenSource& source, std::int64_t seq_len, std::u
             split.microbatches);
   DEW_CHECK(split.batch % (split.ranks * split.microbatches) == 0, split.batch, split.ranks,
             split.microbatches);
+  DEW_CHECK(split.first_step >= 0 && split.first_row >= 0, split.first_step, split.first_row);
   DEW_CHECK(split.rank >= 0 && split.rank < split.ranks, split.rank, split.ranks);
   DEW_CHECK(part.begin >= 0 && part.length >= 0 && part.begin + part.length <= seq_len, part.begin,
             part.length, seq_len);
@@ -50,7 +51,8 @@ BatchReader::BatchReader(const TokenSource& source, std::int64_t seq_len, std::u
 }
 
 Batch BatchReader::train(std::int64_t step, std::int64_t microbatch, Stream& stream) const {
-  DEW_CHECK(step >= 0 && microbatch >= 0 && microbatch < split_.microbatches, step, microbatch);
+  DEW_CHECK(step >= split_.first_step && microbatch >= 0 && microbatch < split_.microbatches, step,
+            microbatch);
   const std::int64_t first = split_.first(step, microbatch);
   std::vector<std::int64_t> windows(static_cast<std::size_t>(split_.rows()));
   for (std::size_t i = 0; i < windows.size(); ++i)
@@ -69,8 +71,8 @@ void BatchReader::hint_train(std::int64_t step, std::int64_t microbatch) const {
 
 Batch BatchReader::validation(std::int64_t index, Stream& stream) const {
   DEW_CHECK(index >= 0 && index < validation_batches(), index, validation_batches());
-  const std::int64_t rows = split_.batch / split_.ranks;
-  const std::int64_t first = index * split_.batch + split_.rank * rows;
+  const std::int64_t rows = split_.rows();
+  const std::int64_t first = (index * split_.ranks + split_.rank) * rows;
   const std::int64_t count = validation_windows();
   std::vector<std::int64_t> windows(static_cast<std::size_t>(rows));
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -80,7 +82,8 @@ Batch BatchReader::validation(std::int64_t index, Stream& stream) const {
 }
 
 std::int64_t BatchReader::validation_batches() const {
-  return (validation_windows() + split_.batch - 1) / split_.batch;
+  const std::int64_t rows = split_.ranks * split_.rows();
+  return (validation_windows() + rows - 1) / rows;
 }
 
 std::int64_t BatchReader::train_windows() const {
@@ -92,7 +95,8 @@ std::int64_t BatchReader::validation_windows() const {
 }
 
 Sampler::Place BatchReader::position(std::int64_t step) const {
-  const std::int64_t row = step * split_.batch, windows = train_windows();
+  DEW_CHECK(step >= split_.first_step, step, split_.first_step);
+  const std::int64_t row = split_.start(step), windows = train_windows();
   return {row / windows, row % windows};
 }
 

@@ -28,20 +28,21 @@ class BatchReader {
   BatchReader(const TokenSource& source, std::int64_t seq_len, std::uint64_t seed, RowSplit split,
               PositionRange part);
 
-  /// The batch of a training step (from 0) and microbatch: a pure function of its arguments. Hints the next
-  /// step's rows to the source.
+  /// The batch of a training step (from the split's first_step on) and microbatch: a pure function of its
+  /// arguments. Hints the next step's rows to the source.
   Batch train(std::int64_t step, std::int64_t microbatch, Stream& stream) const;
 
-  /// Validation rows in file order: `batch` rows a call over all row ranks, the last ones padded with rows
-  /// whose targets are all -1, so that every rank makes the same number of calls. `index` counts batches from
-  /// 0.
+  /// Validation rows in file order, B = split.rows() a call and rank as in a training microbatch: evaluation
+  /// then needs no more memory than training. The last rows are padded with rows whose targets are all -1, so
+  /// that every rank makes the same number of calls. `index` counts calls from 0.
   Batch validation(std::int64_t index, Stream& stream) const;
-  std::int64_t validation_batches() const;  ///< to read the whole split once
+  /// Calls that read the whole split once: ceil(windows / (ranks * B)).
+  std::int64_t validation_batches() const;
 
   std::int64_t train_windows() const;
   std::int64_t validation_windows() const;
   std::int64_t seq_len() const { return seq_len_; }
-  /// Epoch and row within it at which a step starts: the data position of a checkpoint.
+  /// Epoch and row within it at which a step (from first_step on) starts: the data position of a checkpoint.
   Sampler::Place position(std::int64_t step) const;
 
  private:

@@ -31,6 +31,7 @@ struct RunState {
   std::int64_t tokens = 0;  ///< training tokens seen
   std::uint64_t seed = 0;
   std::int64_t epoch = 0, row = 0;  ///< data position: the next row to read
+  std::int64_t windows = 0;         ///< training windows an epoch; 0 in a file that does not tell
   std::string resolved_yaml;
   std::string version;
 };
@@ -57,7 +58,8 @@ std::vector<std::int64_t> checkpoint_steps(const std::string& directory);
 struct Restored {
   RunState state;
   std::string file;
-  std::vector<std::string> missing_prefixes;
+  std::vector<std::string> missing_prefixes;  ///< optional ones that shards ask for and the file lacks
+  std::vector<std::string> unused_prefixes;   ///< optional ones that the file holds and no shard asks for
 };
 
 /// Fills the shards from the newest file that is whole, whatever mesh wrote it: reads every box, checks each
@@ -65,7 +67,8 @@ struct Restored {
 /// one is tried. Returns nullopt when there is no file at all; throws SharedError when there are files and
 /// none is whole, or when a whole file lacks a dataset or has another shape (naming dataset and shapes).
 /// Shards named in `optional_prefixes` (such as "/ema/") may be missing together; they stay as they are and
-/// their prefixes are told in `missing_prefixes`. Collective over `group`.
+/// their prefixes are told in `missing_prefixes`. An optional prefix without shards is no error, and told in
+/// `unused_prefixes` when the file holds datasets under it. Collective over `group`.
 std::optional<Restored> restore_newest(const std::string& directory, std::span<const NamedShard> shards,
                                        std::span<const std::string> optional_prefixes, const HostGroup& group,
                                        const Log& log);

@@ -19,6 +19,7 @@ void write_run_state(Hdf5File& file, const RunState& state) {
   file.make_group("/data");
   file.write_attribute("/data", "epoch", state.epoch);
   file.write_attribute("/data", "row", state.row);
+  file.write_attribute("/data", "windows", state.windows);
 }
 
 RunState read_run_state(const Hdf5File& file) {
@@ -30,6 +31,8 @@ RunState read_run_state(const Hdf5File& file) {
   state.resolved_yaml = file.read_text("/run", "config");
   state.epoch = file.read_signed("/data", "epoch");
   state.row = file.read_signed("/data", "row");
+  // Older files lack it.
+  if (file.has_attribute("/data", "windows")) state.windows = file.read_signed("/data", "windows");
   return state;
 }
 

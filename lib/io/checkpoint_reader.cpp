@@ -51,7 +51,7 @@ struct Inspection {
   RunState state;
   std::vector<std::int64_t> present;    ///< 1 or 0 for each shard
   std::vector<std::int64_t> checksums;  ///< bits; 0 for a missing one
-  std::vector<std::string> missing_prefixes;
+  std::vector<std::string> missing_prefixes, unused_prefixes;
 };
 
 /// The optional prefixes that have shards, of which the file has none.
@@ -64,6 +64,19 @@ std::vector<std::string> absent_prefixes(const Hdf5File& file, std::span<const N
     if (std::ranges::any_of(shards, under) && std::ranges::none_of(shards, stored)) absent.push_back(prefix);
   }
   return absent;
+}
+
+/// The optional prefixes that have no shards, of which the file has some.
+std::vector<std::string> idle_prefixes(const Hdf5File& file, std::span<const NamedShard> shards,
+                                       std::span<const std::string> optional_prefixes) {
+  const std::vector<std::string> names = file.names();
+  std::vector<std::string> idle;
+  for (const std::string& prefix : optional_prefixes) {
+    const auto asked = [&](const NamedShard& shard) { return shard.name.starts_with(prefix); };
+    const auto stored = [&](const std::string& name) { return name.starts_with(prefix); };
+    if (std::ranges::none_of(shards, asked) && std::ranges::any_of(names, stored)) idle.push_back(prefix);
+  }
+  return idle;
 }
 
 std::string missing_message(const Hdf5File& file, const NamedShard& shard) {
@@ -84,6 +97,7 @@ Inspection inspect(const std::string& path, std::span<const NamedShard> shards,
   }
   seen.state = read_run_state(file);
   seen.missing_prefixes = absent_prefixes(file, shards, optional_prefixes);
+  seen.unused_prefixes = idle_prefixes(file, shards, optional_prefixes);
   for (const NamedShard& shard : shards) {
     const bool expected = std::ranges::none_of(
         seen.missing_prefixes, [&](const std::string& prefix) { return shard.name.starts_with(prefix); });
@@ -127,18 +141,20 @@ Inspection share(Inspection seen, const HostGroup& group) {
   RunState& state = seen.state;
   const std::vector<std::int64_t> numbers = unpack_numbers(group.broadcast(
       pack_numbers(std::vector<std::int64_t>{state.step, state.tokens, static_cast<std::int64_t>(state.seed),
-                                             state.epoch, state.row}),
+                                             state.epoch, state.row, state.windows}),
       0));
   state.step = numbers[0];
   state.tokens = numbers[1];
   state.seed = static_cast<std::uint64_t>(numbers[2]);
   state.epoch = numbers[3];
   state.row = numbers[4];
+  state.windows = numbers[5];
   state.version = group.broadcast(state.version, 0);
   state.resolved_yaml = group.broadcast(state.resolved_yaml, 0);
   seen.present = unpack_numbers(group.broadcast(pack_numbers(seen.present), 0));
   seen.checksums = unpack_numbers(group.broadcast(pack_numbers(seen.checksums), 0));
   seen.missing_prefixes = split_lines(group.broadcast(join_lines(seen.missing_prefixes), 0));
+  seen.unused_prefixes = split_lines(group.broadcast(join_lines(seen.unused_prefixes), 0));
   return seen;
 }
 
@@ -185,6 +201,7 @@ ReadResult read_checkpoint(const std::string& path, std::span<const NamedShard> 
   result.damage = first_failure(group, [&] { check_sums(shards, seen, sums); });
   result.state = std::move(seen.state);
   result.missing_prefixes = std::move(seen.missing_prefixes);
+  result.unused_prefixes = std::move(seen.unused_prefixes);
   return result;
 }
 

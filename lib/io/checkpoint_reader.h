@@ -22,7 +22,7 @@ struct ReadResult {
   std::string damage;    ///< why the file is not whole; else
   std::string mismatch;  ///< why a whole file does not fit the shards; else
   RunState state;
-  std::vector<std::string> missing_prefixes;
+  std::vector<std::string> missing_prefixes, unused_prefixes;  ///< as in Restored
 };
 
 /// Rank 0 compares the file's tree with the shards, then every rank reads its boxes and the checksums are

@@ -53,7 +53,8 @@ std::optional<Restored> restore_newest(const std::string& directory, std::span<c
     if (!result.mismatch.empty())
       throw SharedError("checkpoint " + path + " does not fit this run: " + result.mismatch);
     if (result.damage.empty())
-      return Restored{std::move(result.state), path, std::move(result.missing_prefixes)};
+      return Restored{std::move(result.state), path, std::move(result.missing_prefixes),
+                      std::move(result.unused_prefixes)};
     log.line("checkpoint " + path + " is damaged and passed over: " + result.damage);
   }
   throw SharedError("no checkpoint in " + directory + " is whole; the newest is " +

@@ -1,11 +1,7 @@
 #include "io/config.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -315,19 +311,6 @@ void ConfigSection::error(std::string_view key, const std::string& message) {
 
 bool ConfigSection::faulty(std::string_view key) const {
   return tree_->faulty(join_path(path_, key));
-}
-
-Config Config::from_file(const std::string& path) {
-  std::error_code code;
-  if (std::filesystem::is_directory(path, code))
-    throw ConfigError(path + ": is a directory; accepted: a YAML file");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw ConfigError(path + ": cannot be read: " + std::strerror(errno));
-  std::string text((std::size_t{1} << 20) + 1, '\0');  // one byte more than a description may have
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) throw ConfigError(path + ": cannot be read: " + std::strerror(errno));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return from_text(text, path);
 }
 
 Config Config::from_text(const std::string& text, const std::string& name) {

@@ -109,11 +109,11 @@ class ConfigSection {
 
 class Config {
  public:
-  /// Throws ConfigError when the file cannot be read, is not YAML, holds a duplicate key or is no mapping.
-  static Config from_file(const std::string& path);
+  /// Throws ConfigError (which names the text `name`) when the text is not YAML, holds a duplicate key or is
+  /// no mapping.
   static Config from_text(const std::string& text, const std::string& name);
 
-  /// "key.path=value", the value in YAML. Errors as from_file.
+  /// "key.path=value", the value in YAML. Errors as from_text.
   void set(std::string_view assignment);
 
   ConfigSection root();

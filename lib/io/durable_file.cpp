@@ -69,8 +69,11 @@ void make_writable_directory(const std::string& path, std::string_view key) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) refuse(error.message());
-  std::string probe = path + "/.probe_XXXXXX";
-  const int descriptor = ::mkstemp(probe.data());
+  std::string probe;
+  const int descriptor = uninterrupted([&] {
+    probe = path + "/.probe_XXXXXX";  // a call that fails leaves no X
+    return ::mkstemp(probe.data());
+  });
   if (descriptor < 0) refuse(system_reason(errno));
   ::close(descriptor);
   ::unlink(probe.c_str());
@@ -78,7 +81,7 @@ void make_writable_directory(const std::string& path, std::string_view key) {
 
 void require_space(const std::string& directory, std::int64_t bytes) {
   struct statvfs disk {};
-  if (::statvfs(directory.c_str(), &disk) != 0)
+  if (uninterrupted([&] { return ::statvfs(directory.c_str(), &disk); }) != 0)
     throw Error("cannot examine " + directory + ": " + system_reason(errno));
   const double free_bytes = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
   if (static_cast<double>(bytes) > free_bytes)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <span>
 #include <utility>
 
@@ -26,6 +27,20 @@ std::string last_reason() {
   std::string text = lines.size() == 1 ? lines.front() : lines.front() + ": " + lines.back();
   std::ranges::replace(text, '\n', ' ');
   return text;
+}
+
+/// Whether the last failure was a call of the system that a signal interrupted: the library makes reads again
+/// but not the opening of a file, and tells the number of the error in its text alone.
+bool was_interrupted() {
+  bool found = false;
+  const auto look = [](unsigned, const H5E_error2_t* fault, void* into) -> herr_t {
+    const std::string number = "errno = " + std::to_string(EINTR) + ",";
+    if (fault->desc != nullptr && std::string_view(fault->desc).find(number) != std::string_view::npos)
+      *static_cast<bool*>(into) = true;
+    return 0;
+  };
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, look, &found);
+  return found;
 }
 
 [[noreturn]] void fail(const std::string& what) {
@@ -53,6 +68,14 @@ Hdf5Id access_through(Driver driver) {
   checked(driver(access.get()), "choose its driver");
   checked(H5Pset_file_locking(access.get(), false, true), "do without file locks");
   return access;
+}
+
+/// An identifier below 0 on failure.
+hid_t open_to_read(const std::string& path) {
+  const Hdf5Id access = access_through(H5Pset_fapl_sec2);
+  hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get());
+  while (id < 0 && was_interrupted()) id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get());
+  return id;
 }
 
 Hdf5Id with_groups_above() {
@@ -140,13 +163,11 @@ Hdf5File Hdf5File::create(const std::string& path) {
 }
 
 Hdf5File Hdf5File::open(const std::string& path) {
-  const Hdf5Id access = access_through(H5Pset_fapl_sec2);
-  return {made(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose, "open " + path), path};
+  return {made(open_to_read(path), H5Fclose, "open " + path), path};
 }
 
 bool Hdf5File::opens(const std::string& path) {
-  const Hdf5Id access = access_through(H5Pset_fapl_sec2);
-  return Hdf5Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose).get() >= 0;
+  return Hdf5Id(open_to_read(path), H5Fclose).get() >= 0;
 }
 
 void Hdf5File::make_group(const std::string& name) {
@@ -226,6 +247,11 @@ std::string Hdf5File::read_text(const std::string& object, const char* name) con
   std::string text(pointer);
   H5free_memory(pointer);
   return text;
+}
+
+bool Hdf5File::has_attribute(const std::string& object, const char* name) const {
+  return checked(H5Aexists_by_name(id_.get(), object.c_str(), name, H5P_DEFAULT),
+                 "look for attribute " + std::string(name) + " of " + object) > 0;
 }
 
 bool Hdf5File::has(const std::string& name) const {

@@ -72,6 +72,7 @@ class Hdf5File {
   std::int64_t read_signed(const std::string& object, const char* name) const;
   std::uint64_t read_unsigned(const std::string& object, const char* name) const;
   std::string read_text(const std::string& object, const char* name) const;
+  bool has_attribute(const std::string& object, const char* name) const;  ///< throws Error without the object
 
   bool has(const std::string& name) const;
   Hdf5Dataset dataset(const std::string& name) const;  ///< throws Error when missing or neither f32 nor f64

@@ -37,7 +37,8 @@ class Descriptor {
 
 MappedFile::MappedFile(const std::string& path, std::string_view key) {
   // Without O_NONBLOCK a pipe without a writer would hang here instead of being refused below.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Descriptor file(
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   struct stat status {};
   if (file.number() < 0 || ::fstat(file.number(), &status) != 0) refuse(key, path, system_reason(errno));
   if (!S_ISREG(status.st_mode)) refuse(key, path, "not a regular file");

@@ -1,31 +1,38 @@
 #include "io/metrics_log.h"
 
-#include <cerrno>
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <system_error>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "io/durable_file.h"
-#include "io/posix_file.h"
 
 namespace dew {
 namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void refuse(const std::string& path, const char* what) {
-  throw Error(path + ": " + what + ": " + system_reason(errno));
+std::string text_of(const std::string& path) {
+  const PosixFile file = PosixFile::open_to_read(path);
+  std::string text(static_cast<std::size_t>(file.bytes()), '\0');
+  text.resize(static_cast<std::size_t>(file.read_at(0, text.data(), file.bytes())));
+  return text;
 }
 
+struct Kept {
+  std::string text;
+  std::int64_t last_evaluation = -1;
+};
+
 /// The whole lines of the file that stay: those without a step, and those up to `last_step`.
-std::string kept_lines(const std::string& path, std::int64_t last_step) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) refuse(path, "cannot be read");
-  std::string kept, line;
+Kept kept_lines(const std::string& path, std::int64_t last_step) {
+  std::istringstream file(text_of(path));
+  Kept kept;
+  std::string line;
   for (std::int64_t number = 1; std::getline(file, line); ++number) {
     if (file.eof()) break;  // no end of line: torn, or not known to be whole
     const Json json = Json::parse(line, nullptr, false);
@@ -36,10 +43,11 @@ std::string kept_lines(const std::string& path, std::int64_t last_step) {
     const auto step = json.find("step");
     if (step != json.end() && step->is_number() && step->get<double>() > static_cast<double>(last_step))
       continue;
-    kept += line;
-    kept += '\n';
+    if (step != json.end() && step->is_number_integer() && json.contains("val_loss"))
+      kept.last_evaluation = std::max(kept.last_evaluation, step->get<std::int64_t>());
+    kept.text += line;
+    kept.text += '\n';
   }
-  if (file.bad()) refuse(path, "cannot be read");
   return kept;
 }
 
@@ -57,13 +65,14 @@ std::string to_text(const JsonValue& value) {
 
 }  // namespace
 
-MetricsLog::MetricsLog(const std::string& path, std::int64_t last_step) : path_(path) {
+MetricsLog::MetricsLog(const std::string& path, std::int64_t last_step) {
   std::error_code ignored;  // whatever else is wrong with the path, opening it says so
   const bool missing = std::filesystem::status(path, ignored).type() == std::filesystem::file_type::not_found;
   const bool resume = last_step >= 0 && !missing;
-  write_file_durably(path, resume ? kept_lines(path, last_step) : std::string());
-  file_.reset(std::fopen(path.c_str(), "ab"));
-  if (file_ == nullptr) refuse(path_, "cannot be opened");
+  const Kept kept = resume ? kept_lines(path, last_step) : Kept{};
+  write_file_durably(path, kept.text);
+  last_evaluation_ = kept.last_evaluation;
+  file_ = PosixFile::open_to_append(path);
 }
 
 void MetricsLog::write(std::span<const JsonField> fields) {
@@ -73,12 +82,7 @@ void MetricsLog::write(std::span<const JsonField> fields) {
     line += json_text(name) + ": " + to_text(value);
   }
   line += "}\n";
-  const bool written = std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size();
-  if (!written || std::fflush(file_.get()) != 0) refuse(path_, "cannot be written");
-}
-
-void MetricsLog::Closer::operator()(std::FILE* file) const {
-  std::fclose(file);
+  file_->append(line.data(), static_cast<std::int64_t>(line.size()));
 }
 
 }  // namespace dew

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+
+#include "io/posix_file.h"
 
 namespace dew {
 
@@ -19,18 +20,18 @@ using JsonField = std::pair<std::string_view, JsonValue>;
 class MetricsLog {
  public:
   /// Opens (or makes) the file for appending after dropping every line with a `step` beyond `last_step` and
-  /// any torn last line; with last_step < 0 the file starts empty. The shortened file replaces the old one by
+  /// any torn last line; lines without a step and, for last_step 0, those of step 0 stay. With last_step < 0
+  /// the file starts empty. The shortened file replaces the old one by
   /// rename. Throws Error.
   MetricsLog(const std::string& path, std::int64_t last_step);
-  /// Appends one object and flushes it. Throws Error when the system refuses.
+  /// Appends one object, at once for others to read. Throws Error when the system refuses.
   void write(std::span<const JsonField> fields);
+  /// The largest `step` of the lines kept at opening that have a `val_loss`; -1 without one.
+  std::int64_t last_evaluation() const { return last_evaluation_; }
 
  private:
-  struct Closer {
-    void operator()(std::FILE* file) const;
-  };
-  std::string path_;
-  std::unique_ptr<std::FILE, Closer> file_;
+  std::optional<PosixFile> file_;
+  std::int64_t last_evaluation_ = -1;
 };
 
 }  // namespace dew

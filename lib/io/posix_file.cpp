@@ -16,8 +16,8 @@
 namespace dew {
 namespace {
 
-constexpr mode_t kMode = 0666;                     // the user's umask decides the rest
-constexpr std::int64_t kLargestWrite = 1ll << 30;  // Linux moves at most 2 GiB - 4 KiB a call
+constexpr mode_t kMode = 0666;                    // the user's umask decides the rest
+constexpr std::int64_t kLargestCall = 1ll << 30;  // Linux moves at most 2 GiB - 4 KiB a call
 constexpr std::size_t kCopyBytes = 256 * 1024;
 
 }  // namespace
@@ -32,7 +32,7 @@ void PosixFile::fail(const char* verb) const {
 }
 
 PosixFile PosixFile::open(const std::string& path, int flags) {
-  PosixFile file(::open(path.c_str(), flags | O_CLOEXEC, kMode), path);
+  PosixFile file(uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, kMode); }), path);
   if (file.descriptor_ < 0) file.fail((flags & O_CREAT) != 0 ? "make" : "open");
   return file;
 }
@@ -42,6 +42,9 @@ PosixFile PosixFile::create(const std::string& path) {
 }
 PosixFile PosixFile::open_to_write(const std::string& path) {
   return open(path, O_WRONLY);
+}
+PosixFile PosixFile::open_to_append(const std::string& path) {
+  return open(path, O_WRONLY | O_APPEND);
 }
 PosixFile PosixFile::open_to_read(const std::string& path) {
   return open(path, O_RDONLY);
@@ -70,9 +73,8 @@ PosixFile::~PosixFile() {
 void PosixFile::write_at(std::int64_t offset, const void* from, std::int64_t bytes) const {
   const char* at = static_cast<const char*>(from);
   while (bytes > 0) {
-    const ssize_t done =
-        ::pwrite(descriptor_, at, static_cast<std::size_t>(std::min(bytes, kLargestWrite)), offset);
-    if (done < 0 && errno == EINTR) continue;
+    const auto count = static_cast<std::size_t>(std::min(bytes, kLargestCall));
+    const ssize_t done = uninterrupted([&] { return ::pwrite(descriptor_, at, count, offset); });
     if (done == 0) errno = EIO;
     if (done <= 0) fail("write");
     at += done;
@@ -81,12 +83,37 @@ void PosixFile::write_at(std::int64_t offset, const void* from, std::int64_t byt
   }
 }
 
+void PosixFile::append(const void* from, std::int64_t bytes) const {
+  const char* at = static_cast<const char*>(from);
+  while (bytes > 0) {
+    const auto count = static_cast<std::size_t>(std::min(bytes, kLargestCall));
+    const ssize_t done = uninterrupted([&] { return ::write(descriptor_, at, count); });
+    if (done == 0) errno = EIO;
+    if (done <= 0) fail("write");
+    at += done;
+    bytes -= done;
+  }
+}
+
+std::int64_t PosixFile::read_at(std::int64_t offset, void* into, std::int64_t bytes) const {
+  char* at = static_cast<char*>(into);
+  std::int64_t total = 0;
+  while (total < bytes) {
+    const auto count = static_cast<std::size_t>(std::min(bytes - total, kLargestCall));
+    const ssize_t done =
+        uninterrupted([&] { return ::pread(descriptor_, at + total, count, offset + total); });
+    if (done < 0) fail("read");
+    if (done == 0) break;
+    total += done;
+  }
+  return total;
+}
+
 void PosixFile::reserve(std::int64_t bytes) const {
-  int status = 0;
-  do status = ::fallocate(descriptor_, 0, 0, bytes);
-  while (status != 0 && errno == EINTR);
+  int status = uninterrupted([&] { return ::fallocate(descriptor_, 0, 0, bytes); });
   // A file system that cannot reserve gives the length alone; lack of space then shows in the writes.
-  if (status != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) status = ::ftruncate(descriptor_, bytes);
+  if (status != 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
+    status = uninterrupted([&] { return ::ftruncate(descriptor_, bytes); });
   if (status != 0) fail("reserve space for");
 }
 
@@ -100,10 +127,8 @@ void PosixFile::copy_written_to(const PosixFile& target) const {
     end = ::lseek(descriptor_, begin, SEEK_HOLE);
     if (end < 0) fail("read");
     for (std::int64_t at = begin; at < end;) {
-      const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(end - at, kCopyBytes));
-      const ssize_t done = ::pread(descriptor_, buffer.data(), wanted, at);
-      if (done < 0 && errno == EINTR) continue;
-      if (done <= 0) fail("read");
+      const std::int64_t done = read_at(at, buffer.data(), std::min<std::int64_t>(end - at, kCopyBytes));
+      if (done == 0) throw Error(path_ + " became shorter while it was copied");
       target.write_at(at, buffer.data(), done);
       at += done;
     }
@@ -117,8 +142,7 @@ std::int64_t PosixFile::bytes() const {
 }
 
 void PosixFile::sync() const {
-  while (::fsync(descriptor_) != 0)
-    if (errno != EINTR) fail("make durable");
+  if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) fail("make durable");
 }
 
 void PosixFile::close() {

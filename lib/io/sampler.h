@@ -36,11 +36,16 @@ struct RowSplit {
   std::int64_t batch = 0;            ///< global rows a step
   std::int64_t rank = 0, ranks = 1;  ///< among the row ranks
   std::int64_t microbatches = 1;
+  /// The step at which this split began and the global row it began with: other batch sizes before it leave
+  /// their mark there.
+  std::int64_t first_step = 0, first_row = 0;
 
   std::int64_t rows() const { return batch / (ranks * microbatches); }
-  /// Global row of the first row of `microbatch` in `step` (steps from 0).
+  /// Global row with which a step (from first_step on) begins, over all ranks.
+  std::int64_t start(std::int64_t step) const { return first_row + (step - first_step) * batch; }
+  /// Global row of the first row of this rank's `microbatch` in a step.
   std::int64_t first(std::int64_t step, std::int64_t microbatch) const {
-    return step * batch + rank * (batch / ranks) + microbatch * rows();
+    return start(step) + rank * (batch / ranks) + microbatch * rows();
   }
 };
 

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -20,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::streamsize kBufferBytes = 1 << 20;  // large enough that system calls cost nothing
+constexpr std::int64_t kBufferBytes = 1 << 20;  // large enough that system calls cost nothing
 
 [[noreturn]] void system_error(const std::string& path, const char* what) {
   throw Error(path + ": " + what + ": " + system_reason(errno));
@@ -97,20 +96,17 @@ void refuse_existing(const std::string& directory) {
 /// validation.
 void split_file(const std::string& path, std::int64_t size, std::int64_t& left, PendingFile& train,
                 PendingFile& validation) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) system_error(path, "cannot be read");
+  const PosixFile file = PosixFile::open_to_read(path);
   std::vector<char> buffer(kBufferBytes);
-  std::int64_t copied = 0;
-  while (file && copied <= size) {
-    file.read(buffer.data(), kBufferBytes);
-    const std::int64_t count = file.gcount();
+  std::int64_t copied = 0, count = kBufferBytes;
+  while (count == kBufferBytes && copied <= size) {
+    count = file.read_at(copied, buffer.data(), kBufferBytes);
     const std::int64_t first = std::min(left, count);
     train.append(buffer.data(), first);
     validation.append(buffer.data() + first, count - first);
     left -= first;
     copied += count;
   }
-  if (file.bad()) system_error(path, "cannot be read");
   if (copied != size)
     throw Error(path + ": changed while it was read; it held " + std::to_string(size) + " bytes");
 }

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/attention.h"
 #include "kernels/dispatch.h"
+#include "kernels/progress.h"
 
 namespace dew::kernels {
 namespace {
@@ -50,9 +51,6 @@ double product_flops(const AttentionShape& shape) {
   return 2.0 * pairs * static_cast<double>(shape.samples * shape.heads * shape.width);
 }
 
-/// Calls of fewer FLOP end before a poll of the network would pay.
-constexpr double kProgressFlops = 1e6;
-
 std::size_t gradient_bytes(const Target& gradient) {
   return gradient.into.bytes() * (gradient.accumulate ? 2 : 1);
 }
@@ -73,7 +71,7 @@ void attention_forward(Stream& stream, const Tensor& q, const Tensor& k, const T
   const AttentionShape shape = checked_shape(q, k, v, mask);
   check_results(shape, q, o, log_sum_exp);
   const double flops = 2 * product_flops(shape);
-  if (flops >= kProgressFlops) stream.progress();
+  progress_before(stream, flops);
   const Tensor scratch = Tensor::empty(Shape{cpu::attention_forward_scratch(shape, q.dtype())}, q.dtype(),
                                        stream, Owner::kBuffers);
   const KernelScope scope(stream, KernelKind::kAttention, flops,
@@ -92,7 +90,7 @@ void attention_backward(Stream& stream, const Tensor& q, const Tensor& k, const 
   check_gradient(dk, k);
   check_gradient(dv, v);
   const double flops = 5 * product_flops(shape);
-  if (flops >= kProgressFlops) stream.progress();
+  progress_before(stream, flops);
   const Tensor scratch = Tensor::empty(Shape{cpu::attention_backward_scratch(shape, q.dtype())}, q.dtype(),
                                        stream, Owner::kBuffers);
   const std::size_t moved = 3 * q.bytes() + 2 * k.bytes() + log_sum_exp.bytes() + gradient_bytes(dq) +

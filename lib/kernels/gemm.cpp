@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/gemm.h"
 #include "kernels/dispatch.h"
+#include "kernels/progress.h"
 
 namespace dew::kernels {
 namespace {
@@ -21,9 +22,6 @@ Extents folded(const Tensor& tensor) {
 Extents transposed_if(Transpose transpose, Extents extents) {
   return transpose == Transpose::kYes ? Extents{extents.columns, extents.rows} : extents;
 }
-
-/// Products of fewer multiplications end before a poll of the network would pay.
-constexpr double kProgressFlops = 1e6;
 
 }  // namespace
 
@@ -48,7 +46,7 @@ void gemm(Stream& stream, const Tensor& a, Transpose trans_a, const Tensor& b, T
   const double flops =
       2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
   const std::size_t moved = a.bytes() + b.bytes() + c.into.bytes() * (c.accumulate ? 2 : 1);
-  if (flops >= kProgressFlops) stream.progress();
+  progress_before(stream, flops);
   const Tensor scratch =
       Tensor::empty(Shape{cpu::gemm_scratch(shape, a.dtype())}, a.dtype(), stream, Owner::kBuffers);
   const KernelScope scope(stream, KernelKind::kGemm, flops, static_cast<double>(moved));

@@ -35,8 +35,8 @@ LayoutRules make_layout_rules(const LayoutSection& section, ConfigSection root) 
     if (found == names.end()) {
       const std::string near = nearest_word(name, names);
       root.error("layout.rules." + name, "unknown logical axis" +
-                                             (near.empty() ? "" : "; did you mean " + near) +
-                                             "? accepted: vocab, width, heads, kv_heads, mlp, storage");
+                                             (near.empty() ? "" : "; did you mean " + near + "?") +
+                                             "; accepted: vocab, width, heads, kv_heads, mlp, storage");
       continue;
     }
     if (name == kStorageRule) {
@@ -66,6 +66,17 @@ Layout layout_of(const ParamSpec& spec, const LayoutRules& rules, const MeshShap
   }
   const AxisSet storage = spec.shape.numel() >= rules.min_shard ? rules.storage : AxisSet{};
   return Layout(spec.shape, std::move(split), storage, kDataAxes - storage - split_axes, mesh);
+}
+
+std::vector<AxisSet> groups_of(std::span<const ParamSpec> params, const LayoutRules& rules,
+                               const MeshShape& mesh) {
+  std::vector<AxisSet> groups;
+  for (const ParamSpec& spec : params) {
+    const Layout layout = layout_of(spec, rules, mesh);
+    for (AxisSet axes : {layout.storage_axes(), layout.reduce_axes()})
+      if (std::find(groups.begin(), groups.end(), axes) == groups.end()) groups.push_back(axes);
+  }
+  return groups;
 }
 
 PlacementAudit audit_placement(std::span<const ParamSpec> params, const LayoutRules& rules,

@@ -32,6 +32,11 @@ LayoutRules make_layout_rules(const LayoutSection& section, ConfigSection root);
 /// gradient's all-reduce over every remaining data axis.
 Layout layout_of(const ParamSpec& spec, const LayoutRules& rules, const MeshShape& mesh);
 
+/// The groups over which parameters of these layouts are gathered and reduced, each once: a mesh must have
+/// them.
+std::vector<AxisSet> groups_of(std::span<const ParamSpec> params, const LayoutRules& rules,
+                               const MeshShape& mesh);
+
 /// How much of a model is stored in shards.
 struct PlacementAudit {
   std::int64_t elements = 0;       ///< of all parameters, each name once

@@ -2,11 +2,18 @@
 
 #include <algorithm>
 
+#include "base/timer.h"
+
 namespace dew {
 namespace {
 
 RowSplit row_split(const RunSpec& spec, const MeshShape& shape, const MeshCoord& coord) {
-  return {spec.data.batch, shape.index_in(kRowAxes, coord), shape.size_of(kRowAxes), spec.accumulate};
+  RowSplit split;
+  split.batch = spec.data.batch;
+  split.rank = shape.index_in(kRowAxes, coord);
+  split.ranks = shape.size_of(kRowAxes);
+  split.microbatches = spec.accumulate;
+  return split;
 }
 
 PositionRange position_range(const RunSpec& spec, const MeshShape& shape, const MeshCoord& coord) {
@@ -17,36 +24,55 @@ PositionRange position_range(const RunSpec& spec, const MeshShape& shape, const 
 
 }  // namespace
 
-DataFeed::DataFeed(const TokenSource& source, const RunSpec& spec, const Mesh& mesh, const HostGroup& ranks)
-    : spec_(spec),
-      ranks_(ranks),
-      reader_(source, spec.data.seq_len, spec.run.seed, row_split(spec, mesh.shape(), mesh.coord()),
-              position_range(spec, mesh.shape(), mesh.coord())) {}
-
-std::vector<Microbatch> DataFeed::step(std::int64_t step, const Placements& placements,
-                                       Stream& stream) const {
-  std::vector<Microbatch> microbatches;
+double set_loss_scale(std::span<Microbatch> microbatches, const Mesh& mesh, const HostGroup& ranks) {
+  // Ranks along tensor and stage hold the same targets: the first of them speaks for all.
+  const bool counts = mesh.coord(Axis::kTensor) == 0 && mesh.coord(Axis::kStage) == 0;
   std::int64_t valid = 0;
+  for (const Microbatch& microbatch : microbatches) valid += counts ? microbatch.batch.valid : 0;
+  double seconds = 0;
   {
-    KernelScope scope(stream, KernelKind::kDataWait, 0, 0);
-    for (std::int64_t m = 0; m < spec_.accumulate; ++m) {
-      microbatches.push_back({reader_.train(step, m, stream), 1, placements});
-      valid += microbatches.back().batch.valid;
-    }
+    ScopeTimer timer(seconds);
+    ranks.sum({&valid, 1});
   }
-  ranks_.sum({&valid, 1});
-  DEW_CHECK(valid > 0, step, "no target of the step counts");
+  DEW_CHECK(valid > 0, "no target of the step counts");
   for (Microbatch& microbatch : microbatches) microbatch.loss_scale = 1.0 / static_cast<double>(valid);
-  return microbatches;
+  return seconds;
+}
+
+DataFeed::DataFeed(const TokenSource& source, const RunSpec& spec, const Mesh& mesh, const HostGroup& ranks)
+    : source_(source), spec_(spec), mesh_(mesh), ranks_(ranks) {
+  continue_at(0, 0);
+}
+
+void DataFeed::continue_at(std::int64_t step, std::int64_t row) {
+  const MeshShape& shape = mesh_.shape();
+  RowSplit split = row_split(spec_, shape, mesh_.coord());
+  split.first_step = step;
+  split.first_row = row;
+  reader_.emplace(source_, spec_.data.seq_len, spec_.run.seed, split,
+                  position_range(spec_, shape, mesh_.coord()));
+}
+
+StepData DataFeed::step(std::int64_t step, const Placements& placements, Stream& stream) const {
+  StepData data;
+  {
+    ScopeTimer timer(data.read_seconds);
+    KernelScope scope(stream, KernelKind::kDataWait, 0, 0);
+    for (std::int64_t m = 0; m < spec_.accumulate; ++m)
+      data.microbatches.push_back({reader_->train(step, m, stream), 1, placements});
+  }
+  data.wait_seconds = set_loss_scale(data.microbatches, mesh_, ranks_);
+  return data;
 }
 
 Microbatch DataFeed::validation(std::int64_t index, const Placements& placements, Stream& stream) const {
-  return {reader_.validation(index, stream), 1, placements};
+  return {reader_->validation(index, stream), 1, placements};
 }
 
 std::int64_t DataFeed::validation_batches() const {
-  const std::int64_t all = reader_.validation_batches();
-  return std::min(all, spec_.eval.batches.value_or(all));
+  const std::int64_t all = reader_->validation_batches();
+  if (!spec_.eval.batches || *spec_.eval.batches > all) return all;
+  return std::min(all, *spec_.eval.batches * spec_.accumulate);
 }
 
 std::vector<Microbatch> dry_microbatches(const RunSpec& spec, const MeshShape& mesh,

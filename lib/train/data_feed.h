@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "comm/host_group.h"
@@ -12,25 +14,45 @@
 
 namespace dew {
 
+/// What a step reads.
+struct StepData {
+  std::vector<Microbatch> microbatches;
+  double read_seconds = 0;  ///< reading tokens
+  double wait_seconds = 0;  ///< waiting for other ranks in the count of targets
+};
+
+/// Gives every microbatch of a step the one divisor: 1 / (valid targets of the whole global batch). The count
+/// is summed over the ranks that split the batch; ranks that hold the same tokens (tensor, stage) count once.
+/// Collective over `ranks`, all ranks of `mesh`. Throws Error when no target counts. Returns the seconds
+/// spent waiting.
+double set_loss_scale(std::span<Microbatch> microbatches, const Mesh& mesh, const HostGroup& ranks);
+
 class DataFeed {
  public:
   /// The part of the global batch that belongs to `mesh`'s coordinate. `ranks` holds the ranks of that mesh.
   DataFeed(const TokenSource& source, const RunSpec& spec, const Mesh& mesh, const HostGroup& ranks);
 
-  /// The microbatches of a step (counted from 0): the divisor is the count of valid targets of the whole
-  /// global batch, summed over ranks before anything runs. Collective over the mesh's ranks.
-  std::vector<Microbatch> step(std::int64_t step, const Placements& placements, Stream& stream) const;
-  /// One validation batch; its loss_scale is 1, so that a loss is a sum. `valid` counts this rank's targets.
+  /// From `step` (counted from 0) on, reads rows from the global row `row` on: a run that continues another
+  /// one, whose batches may have had another size.
+  void continue_at(std::int64_t step, std::int64_t row);
+
+  /// The microbatches of a step (counted from 0), with the divisor set before anything runs. Collective.
+  StepData step(std::int64_t step, const Placements& placements, Stream& stream) const;
+  /// One validation batch, of a training microbatch's size; its loss_scale is 1, so that a loss is a sum.
+  /// `valid` counts this rank's targets.
   Microbatch validation(std::int64_t index, const Placements& placements, Stream& stream) const;
-  /// Batches of an evaluation: eval.batches, at most the whole split; 0 where there is no validation data.
+  /// Calls of `validation` in an evaluation: eval.batches global batches, at most the whole split; 0 where
+  /// there is no validation data.
   std::int64_t validation_batches() const;
 
-  const BatchReader& reader() const { return reader_; }
+  const BatchReader& reader() const { return *reader_; }
 
  private:
+  const TokenSource& source_;
   const RunSpec& spec_;
+  const Mesh& mesh_;
   const HostGroup& ranks_;
-  BatchReader reader_;
+  std::optional<BatchReader> reader_;
 };
 
 /// Batches of the right shapes without memory, for a dry run on a meta stream.

@@ -1,6 +1,8 @@
 // Whole tensors from shards, for the comparison of layouts. Never used while training.
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 #include "comm/host_group.h"
@@ -25,7 +27,10 @@ std::vector<std::vector<double>> gather_whole(const ParamStore& store, const Hos
   for (const ShardedParameter& param : store.params()) {
     std::vector<double> whole(static_cast<std::size_t>(param.spec.shape.numel()), 0.0);
     if (param.owned) place_owned(store, param, local(param), whole);
-    ranks.sum(std::span<double>(whole));
+    // In pieces: a sum in rank order holds every rank's part of it at one time.
+    constexpr std::size_t kPiece = 1 << 16;
+    for (std::size_t at = 0; at < whole.size(); at += kPiece)
+      ranks.sum(std::span<double>(whole).subspan(at, std::min(kPiece, whole.size() - at)));
     all.push_back(std::move(whole));
   }
   return all;

@@ -9,7 +9,9 @@
 namespace dew {
 
 StepSums sum_step(const ParamStore& store, double local_loss, Wishes wishes, const HostGroup& ranks) {
-  std::vector<double> values{local_loss, wishes.stop ? 1.0 : 0.0, wishes.save ? 1.0 : 0.0};
+  // Ranks along tensor hold the same loss: the first of them speaks for all.
+  const bool counts = store.mesh().coord(Axis::kTensor) == 0;
+  std::vector<double> values{counts ? local_loss : 0.0, wishes.stop ? 1.0 : 0.0, wishes.save ? 1.0 : 0.0};
   for (const ShardedParameter& param : store.params())
     values.push_back(param.owned ? kernels::sum_of_squares(store.stream(), param.gradient) : 0.0);
   StepSums sums;
@@ -28,13 +30,17 @@ StepSums sum_step(const ParamStore& store, double local_loss, Wishes wishes, con
 }
 
 std::string non_finite(const ParamStore& store, const StepSums& sums) {
-  if (!std::isfinite(sums.loss)) return "loss is " + format("%g", sums.loss);
-  for (std::size_t i = 0; i < sums.squares.size(); ++i)
-    if (!std::isfinite(sums.squares[i]))
-      return format("gradient of %s is not finite (sum of squares %g)", store.params()[i].spec.name.c_str(),
-                    sums.squares[i]);
-  if (!std::isfinite(sums.grad_norm)) return "gradient norm is " + format("%g", sums.grad_norm);
-  return {};
+  std::string text;
+  if (!std::isfinite(sums.loss)) text = "loss is " + format("%g", sums.loss);
+  for (std::size_t i = 0; i < sums.squares.size(); ++i) {
+    if (std::isfinite(sums.squares[i])) continue;
+    return text + (text.empty() ? "" : "; ") +
+           format("gradient of %s is not finite (sum of squares %g)", store.params()[i].spec.name.c_str(),
+                  sums.squares[i]);
+  }
+  if (text.empty() && !std::isfinite(sums.grad_norm))
+    text = "gradient norm is " + format("%g", sums.grad_norm);
+  return text;
 }
 
 double clip_factor(double norm, double limit) {

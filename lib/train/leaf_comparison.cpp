@@ -6,10 +6,8 @@
 
 #include "base/text.h"
 #include "tensor/copy.h"
-#include "train/data_feed.h"
 #include "train/gathered_state.h"
-#include "train/grad_norm.h"
-#include "train/lr_schedule.h"
+#include "train/step.h"
 
 namespace dew {
 namespace {
@@ -42,10 +40,11 @@ class OneRank {
         feed_(*setup.source, spec_, mesh_, group_) {}
 
   Engine& engine() { return engine_; }
+  const RunSpec& spec() const { return spec_; }
 
   double gradients(std::int64_t step) {
-    const auto batches = feed_.step(step, engine_.token_placements(), stream_);
-    return engine_.gradients(batches);
+    const StepData data = feed_.step(step, engine_.token_placements(), stream_);
+    return engine_.gradients(data.microbatches);
   }
   double norm() {
     const StepSums sums = sum_step(engine_.store(), 0, {}, group_);
@@ -147,10 +146,10 @@ class Judge {
     }
   }
 
-  void update(std::int64_t step, double lr, double scale, const Leaves& gradients, const Leaves& weights,
+  void update(std::int64_t step, const StepSums& sums, const Leaves& gradients, const Leaves& weights,
               Comparison& result) {
     one_.set_gradients(gradients);
-    one_.engine().update(step, lr, scale);
+    apply_update(one_.engine(), one_.spec(), step, sums);
     const Leaves whole = one_.weights();
     for (std::size_t i = 0; i < whole.size(); ++i)
       result.leaves.push_back({step, "update", names_[i], differing(weights[i], whole[i]), l2(whole[i]), 0});
@@ -203,7 +202,7 @@ Comparison compare_with_one_rank(const RunSetup& setup, std::int64_t steps) {
   const HostGroup& ranks = setup.ranks;
   Allocator allocator(Device{});
   Stream stream(allocator);
-  const Mesh mesh(ranks, setup.mesh, {});
+  const Mesh mesh(ranks, setup.mesh, setup.groups);
   stream.set_progress([&mesh] { mesh.poll(); });
   Engine engine(setup.parts(), mesh, stream);
   const DataFeed feed(*setup.source, setup.spec, mesh, ranks);
@@ -217,19 +216,13 @@ Comparison compare_with_one_rank(const RunSetup& setup, std::int64_t steps) {
   const Leaves start = gather_whole(engine.store(), ranks, master);
   if (judges) judge->initial(start, result);
   for (std::int64_t step = 1; step <= steps; ++step) {
-    const auto batches = feed.step(step - 1, engine.token_placements(), stream);
-    const double loss = engine.gradients(batches);
-    const StepSums sums = sum_step(engine.store(), loss, {}, ranks);
+    const StepSums sums = run_gradients(engine, feed, step, {}, ranks, stream).sums;
     const Leaves gradients = gather_whole(engine.store(), ranks, gradient);
-    const double lr = learning_rate(setup.spec.schedule, setup.spec.optimizer.lr,
-                                    setup.spec.schedule.steps.value_or(setup.spec.run.steps), step);
-    const double scale =
-        setup.spec.optimizer.clip ? clip_factor(sums.grad_norm, *setup.spec.optimizer.clip) : 1.0;
-    engine.update(step, lr, scale);
+    apply_update(engine, setup.spec, step, sums);
     const Leaves weights = gather_whole(engine.store(), ranks, master);
     if (!judges) continue;
     judge->step(step, sums, gradients, result);
-    judge->update(step, lr, scale, gradients, weights, result);
+    judge->update(step, sums, gradients, weights, result);
   }
   std::int64_t passed = !judges || result.passed() ? 1 : 0;
   ranks.min({&passed, 1});

@@ -91,7 +91,7 @@ void ParamStore::make_params(const Model& model, const LayoutRules& rules) {
     if (decays) decaying_ = total;
   }
   master_ = Tensor::zeros({total}, precision_.master, stream_, Owner::kWeights);
-  gradient_ = Tensor::zeros({total}, precision_.master, stream_, Owner::kGradients);
+  gradient_ = Tensor::zeros({total}, precision_.reduce, stream_, Owner::kGradients);
   for (ShardedParameter& param : params_) {
     param.master = master_.range(param.offset, param.offset + param.range.size());
     param.gradient = gradient_.range(param.offset, param.offset + param.range.size());
@@ -164,11 +164,11 @@ void ParamStore::release(int block) {
 // ---- gradients
 // ----------------------------------------------------------------------------------------------------
 
-// Room for the accumulated, unreduced gradient: the shard itself for a parameter that is stored whole in the
-// same precision, else a buffer padded with zeros to the chunks of the storage group.
+// Room for the accumulated, unreduced gradient: the shard itself for a parameter that is stored whole, else a
+// buffer padded with zeros to the chunks of the storage group.
 Tensor ParamStore::open_full(int param) {
   const ShardedParameter& p = params_[static_cast<std::size_t>(param)];
-  if (stored_whole(param) && precision_.reduce == precision_.master) return p.gradient;
+  if (stored_whole(param)) return p.gradient;
   const std::int64_t slab = p.layout.compute_slab(mesh_.coord()).extent.numel();
   const std::int64_t padded = p.layout.chunk(mesh_.coord()) * storage_group(param).size();
   Tensor full = Tensor::empty({padded}, precision_.reduce, stream_, Owner::kGradients);
@@ -213,18 +213,19 @@ void ParamStore::close_gradients(int block) {
 }
 
 void ParamStore::reduce(int block, bool last) {
+  std::size_t started = 0;
   for (int param : block_params_[static_cast<std::size_t>(block)]) {
     Gradient& gradient = gradients_[static_cast<std::size_t>(param)];
     if (++gradient.closed_uses < gradient.uses) continue;
     gradient.closed_uses = 0;
     start_reduction(param, last);
+    ++started;
   }
-  advance(false);
+  advance(started);
 }
 
-// Moves the accumulated gradient onto the shard: by a reduce-scatter where storage is split, else by a copy
-// when it is not there already. Every rank of a group takes the same branch: `written` follows from the
-// program alone.
+// Moves the accumulated gradient onto the shard by a reduce-scatter; where storage is whole it is there
+// already. Every rank of a group takes the same branch: `written` follows from the program alone.
 void ParamStore::start_reduction(int param, bool last) {
   const ShardedParameter& p = params_[static_cast<std::size_t>(param)];
   Gradient& gradient = gradients_[static_cast<std::size_t>(param)];
@@ -240,8 +241,6 @@ void ParamStore::start_reduction(int param, bool last) {
     const Transfer transfer{reduction.full, reduction.scattered};
     reduction.ticket = group.reduce_scatter({&transfer, 1}, stream_);
   } else if (gradient.full_written && last) {
-    if (precision_.reduce != precision_.master)
-      copy(stream_, gradient.full.range(0, p.range.size()), p.gradient);
     gradient.full = {};
     gradient.full_written = false;
     gradient.shard_written = true;
@@ -249,10 +248,9 @@ void ParamStore::start_reduction(int param, bool last) {
   reductions_.push_back(std::move(reduction));
 }
 
-// Waits for the scatters of all reductions but the newest block's and starts their all-reduces: one fixed
-// order on every rank, one block of overlap with the backward.
-void ParamStore::advance(bool all) {
-  const std::size_t keep = all ? 0 : 1;
+// Waits for the scatters of all reductions but the newest `keep`, those of one block, and starts their
+// all-reduces: one fixed order on every rank, and a block's backward beside each scatter.
+void ParamStore::advance(std::size_t keep) {
   for (std::size_t i = 0; i + keep < reductions_.size(); ++i) {
     Reduction& reduction = reductions_[i];
     if (reduction.summing) continue;
@@ -273,22 +271,17 @@ void ParamStore::finish_scatter(Reduction& reduction) {
   const ShardedParameter& p = params_[static_cast<std::size_t>(reduction.param)];
   Gradient& gradient = gradients_[static_cast<std::size_t>(reduction.param)];
   const Tensor arrived = reduction.scattered.range(0, p.range.size());
-  if (!gradient.shard_written) {
-    copy(stream_, arrived, p.gradient);
-  } else if (precision_.reduce == precision_.master) {
+  if (gradient.shard_written)
     kernels::add(stream_, p.gradient, arrived, p.gradient);
-  } else {
-    const Tensor wide = Tensor::empty({arrived.numel()}, precision_.master, stream_, Owner::kBuffers);
-    copy(stream_, arrived, wide);
-    kernels::add(stream_, p.gradient, wide, p.gradient);
-  }
+  else
+    copy(stream_, arrived, p.gradient);
   gradient.shard_written = true;
   reduction.full = {};
   reduction.scattered = {};
 }
 
 void ParamStore::finish() {
-  advance(true);
+  advance(0);
   for (Reduction& reduction : reductions_) reduction.ticket.wait(stream_);
   reductions_.clear();
 }

@@ -24,7 +24,7 @@ struct ShardedParameter {
   Range range;              ///< elements of the compute slab stored here
   std::int64_t offset = 0;  ///< of the first of them in the arenas
   Tensor master;            ///< [range] precision.master
-  Tensor gradient;          ///< [range] precision.master: reduced, after finish()
+  Tensor gradient;          ///< [range] precision.reduce: reduced, after finish()
   bool owned = true;        ///< counted once in norms, written once to disk
 };
 
@@ -83,7 +83,7 @@ class ParamStore {
   Tensor open_full(int param);
   Target gradient_target(int param);
   void start_reduction(int param, bool last);
-  void advance(bool all);
+  void advance(std::size_t keep);
   void finish_scatter(Reduction& reduction);
 
   const Mesh& mesh_;

@@ -1,8 +1,6 @@
 #include "train/plan.h"
 
 #include <algorithm>
-#include <fstream>
-#include <limits>
 #include <numeric>
 
 #include "base/text.h"
@@ -18,7 +16,7 @@ double model_flops(const Profile& profile) {
 /// One step on a meta stream under a recomputation policy; returns the stream's profile.
 Profile dry_step(const EngineParts& parts, const MeshShape& shape, Allocator& allocator, Plan* plan) {
   Stream stream(allocator);
-  const Mesh mesh(shape, shape.coord_of(0));
+  const Mesh mesh(shape, shape.coord_of(0), groups_of(parts.model.params(), parts.rules, shape));
   Engine engine(parts, mesh, stream);
   engine.initialize();
   stream.profile().clear();
@@ -51,20 +49,6 @@ Plan make_plan(const EngineParts& parts, const MeshShape& mesh) {
   const std::vector<ParamSpec> params = parts.model.params();
   plan.audit = audit_placement(params, parts.rules, mesh);
   return plan;
-}
-
-std::int64_t available_memory() {
-  std::int64_t available = std::numeric_limits<std::int64_t>::max();
-  std::ifstream system("/proc/meminfo");
-  for (std::string key, unit; system >> key;) {
-    std::int64_t kib = 0;
-    if (key == "MemAvailable:" && system >> kib >> unit) available = kib * 1024;
-  }
-  std::int64_t limit = 0, used = 0;
-  std::ifstream limit_file("/sys/fs/cgroup/memory.max"), used_file("/sys/fs/cgroup/memory.current");
-  if (limit_file >> limit && used_file >> used)
-    available = std::min(available, std::max<std::int64_t>(0, limit - used));
-  return available;
 }
 
 std::string describe_memory(const MemoryUse& use) {

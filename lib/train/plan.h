@@ -24,9 +24,6 @@ struct Plan {
 /// spoken to.
 Plan make_plan(const EngineParts& parts, const MeshShape& mesh);
 
-/// Bytes this node can still give, from the system and from the control group's limit, whichever is less.
-std::int64_t available_memory();
-
 /// Empty when `plan` for each of `local_ranks` fits; else the message with the numbers and the largest
 /// owners.
 std::string memory_error(const Plan& plan, int local_ranks, std::int64_t available);

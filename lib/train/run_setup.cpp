@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "comm/agreement.h"
 #include "io/config_table.h"
+#include "train/free_memory.h"
 
 namespace dew {
 namespace {
@@ -20,11 +21,34 @@ bool names_a_source(const RunSpec& spec) {
 }
 
 void check_windows(const RunSetup& setup, ConfigSection root) {
-  const std::int64_t tokens = setup.source->tokens(Split::kTrain);
-  if (window_count(tokens, setup.spec.data.seq_len) < 1)
-    root.error("data.seq_len",
-               format("the training data hold %lld tokens, fewer than one window of seq_len + 1",
-                      static_cast<long long>(tokens)));
+  const auto too_few = [&](Split split) {
+    const std::int64_t tokens = setup.source->tokens(split);
+    return tokens > 0 && window_count(tokens, setup.spec.data.seq_len) < 1;
+  };
+  const auto message = [&](const char* what, Split split) {
+    return format("the %s data hold %lld tokens, fewer than one window of seq_len + 1", what,
+                  static_cast<long long>(setup.source->tokens(split)));
+  };
+  if (setup.source->tokens(Split::kTrain) == 0 || too_few(Split::kTrain))
+    root.error("data.seq_len", message("training", Split::kTrain));
+  if (too_few(Split::kValidation)) root.error("data.validation", message("validation", Split::kValidation));
+}
+
+/// Every rank must see the same data: node-local copies may differ, and then each rank would shuffle its own.
+void check_same_data(RunSetup& setup) {
+  const TokenSource& source = *setup.source;
+  const std::string mine = format("%lld training tokens, %lld validation tokens, vocabulary %lld",
+                                  static_cast<long long>(source.tokens(Split::kTrain)),
+                                  static_cast<long long>(source.tokens(Split::kValidation)),
+                                  static_cast<long long>(source.vocab_size()));
+  const std::vector<std::string> all = setup.ranks.gather(mine);
+  const auto other =
+      std::find_if(all.begin(), all.end(), [&](const auto& text) { return text != all.front(); });
+  if (other == all.end()) return;
+  setup.config.note(format("data: differs between ranks: rank 0 sees %s; rank %zu sees %s",
+                           all.front().c_str(), static_cast<std::size_t>(other - all.begin()),
+                           other->c_str()));
+  setup.source.reset();
 }
 
 void check_remat(const RunSetup& setup, ConfigSection root) {
@@ -57,11 +81,44 @@ void check_placement(const RunSetup& setup, ConfigSection root) {
 void check_memory(const RunSetup& setup, ConfigSection root) {
   const Topology& topology = setup.topology;
   const int local_ranks = topology.rehearsed ? topology.world_size : topology.local_size;
-  const std::string mine = memory_error(setup.plan, local_ranks, available_memory());
+  const std::string mine = memory_error(setup.plan, local_ranks, free_memory());
   const std::string shared = first_failure(setup.ranks, [&mine] {
     if (!mine.empty()) throw Error(mine);
   });
   if (!shared.empty()) root.error("model", shared);
+}
+
+/// The topology the description asks for. Notes an error for nodes that do not divide, and then takes what is
+/// there.
+Topology find_topology(const RunSpec& spec, const HostGroup& world, ConfigSection root) {
+  const std::int64_t nodes = spec.nodes.value_or(0);
+  const bool divides = nodes == 0 || world.size() % nodes == 0;
+  if (!divides)
+    root.error("topology.nodes", format("does not divide the %d ranks into equal nodes", world.size()));
+  return Topology::discover(world, divides ? static_cast<int>(nodes) : 0);
+}
+
+/// Opens the data on every rank; what is wrong is noted, the same on all ranks.
+void open_data(RunSetup& setup, ConfigSection root) {
+  if (!names_a_source(setup.spec)) return;
+  const std::string failure =
+      first_failure(setup.ranks, [&setup] { setup.source = open_source(setup.spec); });
+  if (!failure.empty()) {
+    setup.config.note(failure);
+    setup.source.reset();
+    return;
+  }
+  check_same_data(setup);
+  if (setup.source && !root.faulty("data")) check_windows(setup, root);
+}
+
+void check_family(const RunSetup& setup, ConfigSection root) {
+  for (const ModelFamily& family : model_families())
+    if (family.name == setup.model.family)
+      for (Axis axis : kAllAxes)
+        if (setup.mesh[axis] > 1 && !family.supported.has(axis))
+          root.error("mesh." + std::string(name_of(axis)),
+                     "the family " + std::string(family.name) + " cannot split over it; accepted: 1");
 }
 
 }  // namespace
@@ -69,23 +126,18 @@ void check_memory(const RunSetup& setup, ConfigSection root) {
 std::unique_ptr<RunSetup> prepare_run(Config config, const HostGroup& world) {
   ConfigSection root = config.root();
   RunSpec spec = read_run_spec(root);
-  Topology topology = Topology::discover(world, static_cast<int>(spec.nodes.value_or(0)));
+  Topology topology = find_topology(spec, world, root);
   HostGroup ranks = world.split(0, topology.world_rank);
   auto setup = std::unique_ptr<RunSetup>(new RunSetup{
-      std::move(config), std::move(spec), std::move(topology), std::move(ranks), {}, {}, {}, {}, {}, {}});
-  if (names_a_source(setup->spec)) {
-    RunSetup& s = *setup;
-    const std::string failure = first_failure(s.ranks, [&s] { s.source = open_source(s.spec); });
-    if (!failure.empty()) s.config.note(failure);
-    if (!failure.empty()) s.source.reset();
-  }
-  if (setup->source && !root.faulty("data")) check_windows(*setup, root);
+      std::move(config), std::move(spec), std::move(topology), std::move(ranks), {}, {}, {}, {}, {}, {}, {}});
+  open_data(*setup, root);
   setup->model =
       build_model(root, {setup->source ? setup->source->vocab_size() : 0, setup->spec.data.seq_len});
   setup->mesh = resolve_mesh(setup->spec.mesh, setup->ranks.size(), root);
   if (!root.faulty("mesh")) {
     if (!root.faulty("data.batch") && !root.faulty("accumulate")) check_batch(setup->spec, setup->mesh, root);
-    check_mesh(*setup, root);
+    if (!root.faulty("topology")) check_mesh(*setup, root);
+    check_family(*setup, root);
   }
   setup->rules = make_layout_rules(setup->spec.layout, root);
   check_remat(*setup, root);
@@ -93,6 +145,7 @@ std::unique_ptr<RunSetup> prepare_run(Config config, const HostGroup& world) {
   setup->remat.sites.insert(setup->spec.recompute.sites.begin(), setup->spec.recompute.sites.end());
   setup->config.throw_errors();
 
+  setup->groups = groups_of(setup->model.params(), setup->rules, setup->mesh);
   setup->plan = make_plan(setup->parts(), setup->mesh);
   check_placement(*setup, root);
   check_memory(*setup, root);

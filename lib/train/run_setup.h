@@ -23,6 +23,7 @@ struct RunSetup {
   MeshShape mesh;
   Model model;
   LayoutRules rules;
+  std::vector<AxisSet> groups;  ///< that the mesh must have for the parameters' layouts
   RematPolicy remat;
   std::unique_ptr<TokenSource> source;
   Plan plan;

@@ -10,9 +10,15 @@
 #include "comm/agreement.h"
 #include "io/durable_file.h"
 #include "io/metrics_log.h"
-#include "train/lr_schedule.h"
 
 namespace dew {
+namespace {
+
+long long ll(std::int64_t value) {
+  return static_cast<long long>(value);
+}
+
+}  // namespace
 
 Trainer::Trainer(const TrainerParts& parts)
     : parts_(parts),
@@ -21,7 +27,7 @@ Trainer::Trainer(const TrainerParts& parts)
       console_(parts.log, parts.terminal),
       allocator_(Device{}),
       stream_(allocator_),
-      mesh_(ranks_, parts.setup.mesh, {}),
+      mesh_(ranks_, parts.setup.mesh, parts.setup.groups),
       engine_(parts.setup.parts(), mesh_, stream_),
       feed_(*parts.setup.source, spec_, mesh_, ranks_) {
   stream_.set_progress([this] { mesh_.poll(); });
@@ -36,20 +42,28 @@ Trainer::Trainer(const TrainerParts& parts)
 Trainer::~Trainer() = default;
 
 void Trainer::open_directory() {
+  namespace fs = std::filesystem;
   const std::string directory = spec_.run.dir + "/checkpoints";
   const bool first = ranks_.rank() == 0;
   const ResumeMode resume = spec_.checkpoint.resume;
-  const std::string error = first_failure(ranks_, [&] {
+  std::string error = first_failure(ranks_, [&] {
     std::error_code none;
-    const bool holds_run =
-        std::filesystem::is_directory(directory, none) && !checkpoint_steps(directory).empty();
+    const bool has_checkpoint = fs::is_directory(directory, none) && !checkpoint_steps(directory).empty();
+    const bool holds_run = has_checkpoint || fs::exists(spec_.run.dir + "/metrics.jsonl", none);
     if (resume == ResumeMode::kNever && holds_run)
       throw Error("checkpoint.resume: never, but " + spec_.run.dir +
                   " holds a run; accepted: another run.dir");
-    if (resume == ResumeMode::kRequire && !holds_run)
+    if (resume == ResumeMode::kRequire && !has_checkpoint)
       throw Error("checkpoint.resume: require, but " + directory + " holds no checkpoint");
     if (first) make_writable_directory(directory, "run.dir");
   });
+  if (error.empty()) {
+    error = first_failure(ranks_, [&] {
+      std::error_code none;
+      if (!fs::is_directory(directory, none))
+        throw Error("run.dir: " + directory + " is not seen here; accepted: a folder that all nodes share");
+    });
+  }
   if (!error.empty()) throw ConfigError(error);
 }
 
@@ -63,24 +77,42 @@ void Trainer::restore() {
     return;
   }
   engine_.fill_missing(restored->missing_prefixes);
-  first_step_ = saved_step_ = restored->state.step;
-  console_.line(
-      format("resumed from %s at step %lld", restored->file.c_str(), static_cast<long long>(first_step_)));
+  const RunState& state = restored->state;
+  if (state.step > spec_.run.steps)
+    throw ConfigError(format("run.steps: %lld: the run in %s is at step %lld; accepted: %lld or more",
+                             ll(spec_.run.steps), spec_.run.dir.c_str(), ll(state.step), ll(state.step)));
+  resumed_ = true;
+  first_step_ = saved_step_ = state.step;
+  first_tokens_ = state.tokens;
+  feed_.continue_at(state.step, continued_row(state));
+  console_.line(format("resumed from %s at step %lld", restored->file.c_str(), ll(state.step)));
   if (!restored->missing_prefixes.empty())
     console_.line("the checkpoint holds no moving average: it starts at the weights");
-  if (restored->state.seed != spec_.run.seed)
+  if (!restored->unused_prefixes.empty())
+    console_.line("the checkpoint's moving average is dropped, since ema is null");
+  if (state.seed != spec_.run.seed)
     console_.line(
-        format("run.seed is %llu, the checkpoint was trained with %llu: the order of the data changes here",
-               static_cast<unsigned long long>(spec_.run.seed),
-               static_cast<unsigned long long>(restored->state.seed)));
+        format("run.seed is %llu, the checkpoint was trained with %llu: data continue in another order",
+               static_cast<unsigned long long>(spec_.run.seed), static_cast<unsigned long long>(state.seed)));
+}
+
+// The row at which a restored run goes on: the same epoch and row, also when the batch has another size now.
+std::int64_t Trainer::continued_row(const RunState& state) {
+  const std::int64_t windows = feed_.reader().train_windows();
+  if (state.windows != windows)
+    console_.line(
+        format("an epoch has %lld rows now and had %lld at the checkpoint: the data or seq_len changed",
+               ll(windows), ll(state.windows)));
+  return state.epoch * windows + std::min(state.row, windows);
 }
 
 void Trainer::open_logs() {
-  const std::string error = first_failure(ranks_, [this] {
+  std::int64_t evaluated = -1;
+  const std::string error = first_failure(ranks_, [this, &evaluated] {
     if (ranks_.rank() != 0) return;
     write_file_durably(spec_.run.dir + "/run.yaml", resolved_yaml());
-    metrics_ =
-        std::make_unique<MetricsLog>(spec_.run.dir + "/metrics.jsonl", first_step_ > 0 ? first_step_ : -1);
+    metrics_ = std::make_unique<MetricsLog>(spec_.run.dir + "/metrics.jsonl", resumed_ ? first_step_ : -1);
+    evaluated = metrics_->last_evaluation();
     const std::array<JsonField, 6> head{{{"run", spec_.run.name},
                                          {"version", std::string(kVersion)},
                                          {"ranks", static_cast<std::int64_t>(ranks_.size())},
@@ -90,78 +122,73 @@ void Trainer::open_logs() {
     metrics_->write(head);
   });
   if (!error.empty()) throw SharedError(error);
+  ranks_.max({&evaluated, 1});
+  evaluated_step_ = evaluated;
 }
 
 std::string Trainer::resolved_yaml() const {
   return "# dew_train " + std::string(kVersion) + "\n" + parts_.setup.config.resolved();
 }
 
-double Trainer::rate_of(std::int64_t step) const {
-  return learning_rate(spec_.schedule, spec_.optimizer.lr, spec_.schedule.steps.value_or(spec_.run.steps),
-                       step);
-}
-
 std::int64_t Trainer::tokens_at(std::int64_t step) const {
-  return step * spec_.data.batch * spec_.data.seq_len;
+  return first_tokens_ + (step - first_step_) * spec_.data.batch * spec_.data.seq_len;
 }
 
+bool Trainer::every(std::int64_t interval, std::int64_t step) {
+  return interval > 0 && step > 0 && step % interval == 0;
+}
+
+// A step is saved before it is evaluated: what a long evaluation could lose is time, never steps. An
+// evaluation that a stop left out is made up for when the run goes on.
 RunEnd Trainer::run() {
+  if (every(spec_.eval.every, first_step_)) evaluate(first_step_);
   for (std::int64_t step = first_step_ + 1; step <= spec_.run.steps; ++step) {
     const StepSums sums = train_step(step);
-    const bool last = step == spec_.run.steps, stops = sums.stop && !last;
-    if (stops) save(step);  // before anything is printed: a launcher that is ending may not read it
-    if (step % spec_.log_every == 0 || last) log_step(step, sums, rate_of(step));
+    const bool last = step == spec_.run.steps;
+    if (sums.stop || sums.save || last || every(spec_.checkpoint.every_steps.value_or(0), step))
+      save(step);  // before anything is printed: a launcher that is ending may not read it
+    if (every(spec_.log_every, step) || last) log_step(step, sums);
     console_.progress(step, spec_.run.steps, sums.loss, last_step_seconds_);
-    if (spec_.eval.every > 0 && step % spec_.eval.every == 0) evaluate(step);
-    if (stops) {
-      console_.line(
-          format("stopped on a signal at step %lld; run again to continue", static_cast<long long>(step)));
+    if (sums.stop && !last) {
+      console_.line(format("stopped on a signal at step %lld; run again to continue", ll(step)));
       return RunEnd::kStopped;
     }
-    if (sums.save ||
-        (spec_.checkpoint.every_steps.value_or(0) > 0 && step % *spec_.checkpoint.every_steps == 0))
-      save(step);
+    if (every(spec_.eval.every, step)) evaluate(step);
   }
-  const std::int64_t done = std::max(first_step_, spec_.run.steps);
-  evaluate(done);
-  save(done);
-  console_.line(format("done: %lld steps, %s tokens", static_cast<long long>(done),
-                       format_count(static_cast<double>(tokens_at(done))).c_str()));
+  save(spec_.run.steps);
+  evaluate(spec_.run.steps);
+  console_.line(format("done: %lld steps, %s tokens", ll(spec_.run.steps),
+                       format_count(static_cast<double>(tokens_at(spec_.run.steps))).c_str()));
   return RunEnd::kDone;
 }
 
 StepSums Trainer::train_step(std::int64_t step) {
   const double begin = steady_seconds();
   mesh_.clear_traffic();
-  const double data_before = steady_seconds();
-  const auto batches = feed_.step(step - 1, engine_.token_placements(), stream_);
-  const double data_wait = steady_seconds() - data_before;
-  const double local_loss = engine_.gradients(batches);
-  StepSums sums =
-      sum_step(engine_.store(), local_loss, {parts_.signals.received(), save_is_due(step)}, ranks_);
-  const std::string fault = non_finite(engine_.store(), sums);
+  const Wishes wishes{parts_.signals.received(), save_is_due()};
+  StepResult result = run_gradients(engine_, feed_, step, wishes, ranks_, stream_);
+  const std::string fault = non_finite(engine_.store(), result.sums);
   if (!fault.empty())
     throw SharedError(format("step %lld: %s; the weights of step %lld were kept and nothing was saved",
-                             static_cast<long long>(step), fault.c_str(), static_cast<long long>(step - 1)));
-  const double scale = spec_.optimizer.clip ? clip_factor(sums.grad_norm, *spec_.optimizer.clip) : 1.0;
-  engine_.update(step, rate_of(step), scale);
-  double comm_wait = sums.wait_seconds;
+                             ll(step), fault.c_str(), ll(step - 1)));
+  apply_update(engine_, spec_, step, result.sums);
+  double comm_wait = result.wait_seconds;
   for (const auto& [name, traffic] : mesh_.traffic()) comm_wait += traffic.wait_seconds;
   last_step_seconds_ = steady_seconds() - begin;
-  throughput_.add(last_step_seconds_, data_wait, comm_wait);
-  return sums;
+  throughput_.add(last_step_seconds_, result.read_seconds, comm_wait);
+  return result.sums;
 }
 
-void Trainer::log_step(std::int64_t step, const StepSums& sums, double lr) {
+void Trainer::log_step(std::int64_t step, const StepSums& sums) {
   StepReport r;
   r.step = step;
   r.steps = spec_.run.steps;
   r.loss = sums.loss;
   r.grad_norm = sums.grad_norm;
-  r.lr = lr;
+  r.lr = rate_of(spec_, step);
   r.tokens = tokens_at(step);
   r.step_seconds = throughput_.step_seconds();
-  r.tokens_per_second = static_cast<double>(tokens_at(1)) / r.step_seconds;
+  r.tokens_per_second = static_cast<double>(spec_.data.batch * spec_.data.seq_len) / r.step_seconds;
   r.mfu = r.tokens_per_second * parts_.setup.plan.model_flops_per_token / (peak_flops_ * ranks_.size());
   r.data_wait_seconds = throughput_.data_wait / static_cast<double>(throughput_.steps);
   r.comm_wait_seconds = throughput_.comm_wait / static_cast<double>(throughput_.steps);
@@ -188,15 +215,18 @@ void Trainer::write_metrics(const StepReport& r) {
 }
 
 // The mean over every valid target of the batches: sums and counts are added over ranks, then divided once.
+// Ranks that hold the same tokens count once.
 void Trainer::evaluate(std::int64_t step) {
   const std::int64_t batches = feed_.validation_batches();
   if (batches == 0 || evaluated_step_ == step) return;
   evaluated_step_ = step;
   std::array<double, 2> sums{0, 0};  // loss, targets
+  const bool first_tensor = mesh_.coord(Axis::kTensor) == 0, first_stage = mesh_.coord(Axis::kStage) == 0;
   for (std::int64_t i = 0; i < batches; ++i) {
     const Microbatch microbatch = feed_.validation(i, engine_.token_placements(), stream_);
-    sums[0] += engine_.evaluate(microbatch);
-    sums[1] += static_cast<double>(microbatch.batch.valid);
+    const double loss = engine_.evaluate(microbatch);
+    if (first_tensor) sums[0] += loss;
+    if (first_tensor && first_stage) sums[1] += static_cast<double>(microbatch.batch.valid);
   }
   ranks_.sum(std::span<double>(sums));
   const double loss = sums[0] / sums[1];
@@ -207,7 +237,7 @@ void Trainer::evaluate(std::int64_t step) {
   console_.evaluation(step, loss);
 }
 
-bool Trainer::save_is_due(std::int64_t) const {
+bool Trainer::save_is_due() const {
   return ranks_.rank() == 0 && spec_.checkpoint.every_seconds &&
          steady_seconds() - saved_at_ >= *spec_.checkpoint.every_seconds;
 }
@@ -221,6 +251,7 @@ void Trainer::save(std::int64_t step) {
   state.seed = spec_.run.seed;
   state.epoch = place.epoch;
   state.row = place.window;
+  state.windows = feed_.reader().train_windows();
   state.resolved_yaml = resolved_yaml();
   state.version = kVersion;
   save_checkpoint(spec_.run.dir + "/checkpoints", engine_.named_shards(), state, spec_.checkpoint.keep,

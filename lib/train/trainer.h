@@ -6,11 +6,9 @@
 
 #include "comm/mpi_env.h"
 #include "train/console.h"
-#include "train/data_feed.h"
-#include "train/engine.h"
-#include "train/grad_norm.h"
 #include "train/run_setup.h"
 #include "train/signals.h"
+#include "train/step.h"
 #include "train/throughput.h"
 
 namespace dew {
@@ -44,13 +42,14 @@ class Trainer {
   void restore();
   void open_logs();
   StepSums train_step(std::int64_t step);
-  void log_step(std::int64_t step, const StepSums& sums, double lr);
+  void log_step(std::int64_t step, const StepSums& sums);
   void write_metrics(const StepReport& report);
   void evaluate(std::int64_t step);
   void save(std::int64_t step);
-  bool save_is_due(std::int64_t step) const;
+  bool save_is_due() const;
+  std::int64_t continued_row(const RunState& state);
+  static bool every(std::int64_t interval, std::int64_t step);
   std::string resolved_yaml() const;
-  double rate_of(std::int64_t step) const;
   std::int64_t tokens_at(std::int64_t step) const;
 
   TrainerParts parts_;
@@ -66,8 +65,10 @@ class Trainer {
   Throughput throughput_;
   double peak_flops_ = 0;
   double last_step_seconds_ = 0;
-  double saved_at_ = 0;          ///< steady seconds of the last save
-  std::int64_t first_step_ = 0;  ///< steps done when the run started
+  double saved_at_ = 0;  ///< steady seconds of the last save
+  bool resumed_ = false;
+  std::int64_t first_step_ = 0;    ///< steps done when the run started
+  std::int64_t first_tokens_ = 0;  ///< training tokens seen by then
   std::int64_t saved_step_ = -1, evaluated_step_ = -1;
 };
 

@@ -27,7 +27,7 @@ void run_every_op(Workbench& bench, bool differentiate, WeightMode mode) {
   if (differentiate) bound.gradients = &store;
   const std::int64_t tokens = kSamples * kLength;
   const std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens), 3);
-  const Mesh mesh(MeshShape{}, MeshCoord{});
+  const Mesh mesh(MeshShape{}, MeshCoord{}, {});
   const RematPolicy policy{false, {"gated"}};
   RopeTables tables;
   Tape tape(bench.stream, bound);

@@ -27,12 +27,12 @@ Placements partial(Axis axis) {
 class PlacedOps : public testing::Test {
  protected:
   Var value(const Shape& shape, const Placements& placements) {
-    return tape.input(bench.random(shape, 1), placements);
+    return tape_.input(bench_.random(shape, 1), placements);
   }
 
-  Workbench bench;
-  ParamViews bound{{bench.random({4}, 2), bench.random({6, 4}, 3)}, nullptr};
-  Tape tape{bench.stream, bound};
+  Workbench bench_;
+  ParamViews bound_{{bench_.random({4}, 2), bench_.random({6, 4}, 3)}, nullptr};
+  Tape tape_{bench_.stream, bound_};
 };
 
 TEST(Placements, SayEveryAxisThatIsNotReplicated) {
@@ -63,12 +63,12 @@ TEST_F(PlacedOps, RefuseToAddValuesPlacedDifferently) {
   const Var whole = value({3, 4}, {}), part = value({3, 4}, sharded),
             sum = value({3, 4}, partial(Axis::kFsdp));
 
-  EXPECT_THROW(add(tape, whole, part), Error);
-  EXPECT_THROW(add(tape, sum, part), Error);
-  EXPECT_THROW(add(tape, sum, whole), Error) << "the reduction would count the whole value on every rank";
-  EXPECT_THROW(add(tape, sum, value({3, 4}, partial(Axis::kTensor))), Error);
-  EXPECT_EQ(add(tape, part, part).placements, sharded);
-  EXPECT_EQ(add(tape, sum, sum).placements, partial(Axis::kFsdp)) << "a sum of partial sums is one";
+  EXPECT_THROW(add(tape_, whole, part), Error);
+  EXPECT_THROW(add(tape_, sum, part), Error);
+  EXPECT_THROW(add(tape_, sum, whole), Error) << "the reduction would count the whole value on every rank";
+  EXPECT_THROW(add(tape_, sum, value({3, 4}, partial(Axis::kTensor))), Error);
+  EXPECT_EQ(add(tape_, part, part).placements, sharded);
+  EXPECT_EQ(add(tape_, sum, sum).placements, partial(Axis::kFsdp)) << "a sum of partial sums is one";
 }
 
 TEST_F(PlacedOps, RefuseNonlinearFunctionsOfPartialSums) {
@@ -76,21 +76,21 @@ TEST_F(PlacedOps, RefuseNonlinearFunctionsOfPartialSums) {
   const Var x = value({3, 4}, p), whole = value({3, 4}, {});
   const Var heads = value({1, 3, 2, 4}, p), whole_heads = value({1, 3, 2, 4}, {});
 
-  EXPECT_THROW(rms_norm(tape, x, kWeight, 1e-5), Error);
-  EXPECT_THROW(swiglu(tape, x, x), Error);
-  EXPECT_THROW(attention(tape, heads, heads, heads, {}), Error);
-  EXPECT_THROW(head_loss(tape, x, ParamRef{1}, bench.ints({3}, {0, 1, 2}), 1, 2), Error);
-  EXPECT_EQ(rms_norm(tape, whole, kWeight, 1e-5).placements, Placements());
-  EXPECT_EQ(attention(tape, whole_heads, whole_heads, whole_heads, {}).placements, Placements());
+  EXPECT_THROW(rms_norm(tape_, x, kWeight, 1e-5), Error);
+  EXPECT_THROW(swiglu(tape_, x, x), Error);
+  EXPECT_THROW(attention(tape_, heads, heads, heads, {}), Error);
+  EXPECT_THROW(head_loss(tape_, x, ParamRef{1}, bench_.ints({3}, {0, 1, 2}), 1, 2), Error);
+  EXPECT_EQ(rms_norm(tape_, whole, kWeight, 1e-5).placements, Placements());
+  EXPECT_EQ(attention(tape_, whole_heads, whole_heads, whole_heads, {}).placements, Placements());
 }
 
 TEST_F(PlacedOps, RefuseInputsPlacedDifferently) {
   const Placements sharded = Placements::sharded({Axis::kReplica});
 
-  EXPECT_THROW(swiglu(tape, value({3, 4}, {}), value({3, 4}, sharded)), Error);
+  EXPECT_THROW(swiglu(tape_, value({3, 4}, {}), value({3, 4}, sharded)), Error);
   const Var a = value({1, 3, 2, 4}, {}), b = value({1, 3, 2, 4}, sharded);
-  EXPECT_THROW(attention(tape, a, b, b, {}), Error);
-  EXPECT_THROW(attention(tape, a, a, b, {}), Error);
+  EXPECT_THROW(attention(tape_, a, b, b, {}), Error);
+  EXPECT_THROW(attention(tape_, a, a, b, {}), Error);
 }
 
 TEST_F(PlacedOps, LetLinearMapsOfPartialSumsThrough) {
@@ -98,27 +98,27 @@ TEST_F(PlacedOps, LetLinearMapsOfPartialSumsThrough) {
   const Var x = value({3, 4}, p), heads = value({1, 3, 1, 4}, p);
   RopeTables tables;
 
-  EXPECT_EQ(linear(tape, x, ParamRef{1}).placements, p);
-  EXPECT_EQ(reshape(tape, x, {12}).placements, p);
-  EXPECT_EQ(rope(tape, heads, tables.get(bench.stream, 0, 3, 4, 10, DType::kF64)).placements, p);
+  EXPECT_EQ(linear(tape_, x, ParamRef{1}).placements, p);
+  EXPECT_EQ(reshape(tape_, x, {12}).placements, p);
+  EXPECT_EQ(rope(tape_, heads, tables.get(bench_.stream, 0, 3, 4, 10, DType::kF64)).placements, p);
 }
 
 TEST_F(PlacedOps, MakeTheLossOfShardedTokensPartial) {
   const Var x = value({3, 4}, Placements::sharded({Axis::kReplica, Axis::kSequence}));
-  const Var loss = head_loss(tape, x, ParamRef{1}, bench.ints({3}, {0, 1, 2}), 1, 2);
+  const Var loss = head_loss(tape_, x, ParamRef{1}, bench_.ints({3}, {0, 1, 2}), 1, 2);
 
   EXPECT_EQ(loss.placements.axes_that_are(Placement::kPartial), (AxisSet{Axis::kReplica, Axis::kSequence}));
-  EXPECT_THROW(add(tape, loss, value({1}, {})), Error);
+  EXPECT_THROW(add(tape_, loss, value({1}, {})), Error);
 }
 
 // A planted fault: a sum over tensor is taken, and what follows takes it once more.
 TEST_F(PlacedOps, DoNotRunASumTakenTwice) {
-  const Var once = linear(tape, value({3, 4}, Placements::sharded({Axis::kTensor})), ParamRef{1});
-  const Var reduced = tape.record("sum over tensor", {once}, once.value, {}, {});
-  const Var twice = tape.record("sum of a sum", {reduced}, reduced.value, partial(Axis::kTensor), {});
+  const Var once = linear(tape_, value({3, 4}, Placements::sharded({Axis::kTensor})), ParamRef{1});
+  const Var reduced = tape_.record("sum over tensor", {once}, once.value, {}, {});
+  const Var twice = tape_.record("sum of a sum", {reduced}, reduced.value, partial(Axis::kTensor), {});
 
-  EXPECT_THROW(add(tape, twice, reduced), Error);
-  EXPECT_THROW(swiglu(tape, twice, twice), Error);
+  EXPECT_THROW(add(tape_, twice, reduced), Error);
+  EXPECT_THROW(swiglu(tape_, twice, twice), Error);
 }
 
 }  // namespace

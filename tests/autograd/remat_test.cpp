@@ -40,7 +40,7 @@ Result run(Workbench& bench, std::set<std::string, std::less<>> sites, WeightMod
   ParamViews bound;
   for (const Shape& shape : kParams) bound.values.push_back(bench.random(shape, 1, dtype, Owner::kGathered));
   bound.gradients = &store;
-  const Mesh mesh(MeshShape{}, MeshCoord{});
+  const Mesh mesh(MeshShape{}, MeshCoord{}, {});
   const RematPolicy policy{false, std::move(sites)};
   RopeTables tables;
   Tape tape(bench.stream, bound);
@@ -111,7 +111,7 @@ TEST(Remat, IsPlainCallForSitesThatStay) {
 TEST(Remat, HasTheGradientsOfItsDifferencesWithSeveralInputsAndOutputs) {
   check_gradients(
       {{{3, 5}, {3, 5}}, {{5, 5}, {5}}, [](Workbench&, Tape& tape, const Vars& v) -> Vars {
-         const Mesh mesh(MeshShape{}, MeshCoord{});
+         const Mesh mesh(MeshShape{}, MeshCoord{}, {});
          const RematPolicy policy{false, {"pair"}};
          RopeTables tables;
          Scope scope{tape, mesh, policy, tables};
@@ -126,7 +126,7 @@ TEST(Remat, RunsItsBodyOnceForwardSavingNothingAndOnceBack) {
   Workbench bench;
   GradientStore store(bench, {});
   const ParamViews bound{{}, &store};
-  const Mesh mesh(MeshShape{}, MeshCoord{});
+  const Mesh mesh(MeshShape{}, MeshCoord{}, {});
   const RematPolicy policy{false, {"site"}};
   RopeTables tables;
   Tape tape(bench.stream, bound);
@@ -149,7 +149,7 @@ TEST(Remat, DoesNotRunAgainWhatTheLossDoesNotUse) {
   Workbench bench;
   GradientStore store(bench, {{33}});
   const ParamViews bound{{bench.random({33}, 1)}, &store};
-  const Mesh mesh(MeshShape{}, MeshCoord{});
+  const Mesh mesh(MeshShape{}, MeshCoord{}, {});
   const RematPolicy policy{false, {"site"}};
   RopeTables tables;
   Tape tape(bench.stream, bound);
@@ -167,7 +167,7 @@ TEST(Remat, LeavesConstantsWithoutGradients) {
   Workbench bench;
   GradientStore store(bench, {{5, 33}});
   const ParamViews bound{{bench.random({5, 33}, 1)}, &store};
-  const Mesh mesh(MeshShape{}, MeshCoord{});
+  const Mesh mesh(MeshShape{}, MeshCoord{}, {});
   const RematPolicy policy{false, {"site"}};
   RopeTables tables;
   Tape tape(bench.stream, bound);
@@ -186,7 +186,7 @@ TEST(Remat, RefusesOutputsPlacedDifferently) {
   Workbench bench;
   GradientStore store(bench, {});
   const ParamViews bound{{}, &store};
-  const Mesh mesh(MeshShape{}, MeshCoord{});
+  const Mesh mesh(MeshShape{}, MeshCoord{}, {});
   const RematPolicy policy{false, {"site"}};
   RopeTables tables;
   Tape tape(bench.stream, bound);

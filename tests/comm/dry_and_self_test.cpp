@@ -68,7 +68,7 @@ TEST(DryMesh, HasEveryProductOfItsAxes) {
   shape[Axis::kReplica] = 2;
   shape[Axis::kFsdp] = 3;
   shape[Axis::kTensor] = 2;
-  const Mesh mesh(shape, shape.coord_of(7));
+  const Mesh mesh(shape, shape.coord_of(7), {});
 
   EXPECT_EQ(mesh.world().size(), 12);
   EXPECT_EQ(mesh.world().rank(), 7);

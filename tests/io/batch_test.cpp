@@ -25,20 +25,20 @@ class Counting final : public TokenSource {
   void read(Split split, std::int64_t begin, std::span<std::int32_t> ids) const override {
     const auto count = static_cast<std::int64_t>(ids.size());
     DEW_CHECK(begin >= 0 && begin + count <= tokens(split), begin, count, tokens(split));
-    ++reads_;
-    if (split == Split::kTrain) read_ranges_.insert({begin, count});
+    ++reads;
+    if (split == Split::kTrain) read_ranges.insert({begin, count});
     const std::int64_t base = split == Split::kTrain ? 0 : kValidationBase;
     for (std::int64_t i = 0; i < count; ++i)
       ids[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(base + begin + i);
   }
   void will_need(Split, std::int64_t begin, std::int64_t count) const override {
-    hinted_.insert({begin, count});
+    hinted.insert({begin, count});
   }
   std::string describe() const override { return "a counting source"; }
 
   using Ranges = std::multiset<std::pair<std::int64_t, std::int64_t>>;
-  mutable Ranges read_ranges_, hinted_;
-  mutable int reads_ = 0;
+  mutable Ranges read_ranges, hinted;
+  mutable int reads = 0;
 
  private:
   std::int64_t train_, validation_;
@@ -152,27 +152,30 @@ TEST(BatchReader, HintsExactlyWhatTheNextStepReads) {
   const BatchReader reader(source, 8, 3, RowSplit{12, 1, 2, 3}, PositionRange{2, 5});
   Cpu cpu;
   for (std::int64_t m = 0; m < 3; ++m) reader.train(4, m, cpu.stream);
-  const Counting::Ranges hinted = source.hinted_;
-  source.read_ranges_.clear();
+  const Counting::Ranges hinted = source.hinted;
+  source.read_ranges.clear();
 
   for (std::int64_t m = 0; m < 3; ++m) reader.train(5, m, cpu.stream);
 
   EXPECT_EQ(hinted.size(), 6u);
-  EXPECT_EQ(hinted, source.read_ranges_);
+  EXPECT_EQ(hinted, source.read_ranges);
 }
 
-TEST(BatchReader, ValidatesInFileOrderAndPadsTheLastRows) {
-  const Counting source(100, 3 * 10 + 1);  // ten windows over batches of four: two rows of padding
+TEST(BatchReader, ValidatesInFileOrderAMicrobatchACallAndPadsTheLastRows) {
+  // Ten windows; a call reads two rows on each of two ranks, whatever the three microbatches of a step: two
+  // rows of padding.
+  const Counting source(100, 3 * 10 + 1);
   Cpu cpu;
   std::vector<std::int32_t> first_tokens;
   std::int64_t valid = 0;
   for (std::int64_t index = 0; index < 3; ++index) {
     for (std::int64_t rank = 0; rank < 2; ++rank) {
-      const BatchReader reader(source, 3, 1, RowSplit{4, rank, 2, 2}, all_of(3));
+      const BatchReader reader(source, 3, 1, RowSplit{12, rank, 2, 3}, all_of(3));
       ASSERT_EQ(reader.validation_windows(), 10);
       ASSERT_EQ(reader.validation_batches(), 3);
       const Batch batch = reader.validation(index, cpu.stream);
       ASSERT_EQ(batch.tokens.shape(), (Shape{2, 3}));
+      ASSERT_EQ(batch.tokens.shape(), reader.train(0, 0, cpu.stream).tokens.shape());
       valid += batch.valid;
       const std::vector<std::int32_t> tokens = values(batch.tokens), targets = values(batch.targets);
       for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -188,7 +191,7 @@ TEST(BatchReader, ValidatesInFileOrderAndPadsTheLastRows) {
   ASSERT_EQ(first_tokens.size(), 10u);
   for (std::size_t i = 0; i < 10; ++i)
     EXPECT_EQ(first_tokens[i], kValidationBase + 3 * static_cast<std::int32_t>(i));
-  const BatchReader reader(source, 3, 1, RowSplit{4, 0, 2, 2}, all_of(3));
+  const BatchReader reader(source, 3, 1, RowSplit{12, 0, 2, 3}, all_of(3));
   EXPECT_THROW(reader.validation(3, cpu.stream), Error);
 }
 
@@ -201,13 +204,13 @@ TEST(BatchReader, MakesOnlyShapesOnAMetaDevice) {
   const Batch train = reader.train(0, 1, stream), validation = reader.validation(0, stream);
 
   EXPECT_EQ(train.tokens.shape(), (Shape{3, 4}));
-  EXPECT_EQ(validation.targets.shape(), (Shape{6, 4}));
+  EXPECT_EQ(validation.targets.shape(), (Shape{3, 4}));
   EXPECT_EQ(train.valid, 12);
-  EXPECT_EQ(source.reads_, 0);
-  EXPECT_TRUE(source.hinted_.empty());
+  EXPECT_EQ(source.reads, 0);
+  EXPECT_TRUE(source.hinted.empty());
   constexpr auto kBuffers = static_cast<std::size_t>(Owner::kBuffers);
   EXPECT_EQ(allocator.use().live[kBuffers], allocator.use().total_live);
-  EXPECT_GE(allocator.use().live[kBuffers], 2 * (3 + 6) * 4 * 4);
+  EXPECT_GE(allocator.use().live[kBuffers], 2 * (3 + 3) * 4 * 4);
 }
 
 TEST(BatchReader, TellsEpochAndRowOfAStep) {
@@ -219,6 +222,25 @@ TEST(BatchReader, TellsEpochAndRowOfAStep) {
   EXPECT_EQ(reader.position(3).window, 18);
   EXPECT_EQ(reader.position(4).epoch, 1);
   EXPECT_EQ(reader.position(4).window, 3);
+}
+
+TEST(BatchReader, GoesOnFromTheRowWithWhichItsSplitBegan) {
+  const Counting source(4 * 21 + 1, 0);
+  Cpu cpu;
+  const BatchReader six(source, 4, 1, RowSplit{6, 0, 1, 1}, all_of(4));
+  const BatchReader three(source, 4, 1, RowSplit{3, 0, 1, 1, 4, 24}, all_of(4));  // after four steps of six
+  std::vector<std::int32_t> rows, wanted = values(six.train(4, 0, cpu.stream).tokens);
+
+  for (const std::int64_t step : {4, 5})
+    for (const std::int32_t id : values(three.train(step, 0, cpu.stream).tokens)) rows.push_back(id);
+
+  EXPECT_EQ(rows, wanted);
+  EXPECT_EQ(three.position(4).epoch, 1);
+  EXPECT_EQ(three.position(4).window, 3);
+  EXPECT_EQ(three.position(10).epoch, 2);
+  EXPECT_EQ(three.position(10).window, 0);
+  EXPECT_THROW(three.train(3, 0, cpu.stream), Error);
+  EXPECT_THROW(three.position(3), Error);
 }
 
 TEST(BatchReader, RefusesSplitsWithoutAWholeWindowWithTheNumbers) {

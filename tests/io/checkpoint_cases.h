@@ -160,6 +160,7 @@ inline RunState run_state(std::int64_t step) {
   state.seed = 0xFEDCBA9876543210ull;
   state.epoch = 3;
   state.row = 77;
+  state.windows = 257;
   state.resolved_yaml = "run: {name: \"\xC3\xA4\"}\n";
   state.version = "0.1.0";
   return state;

@@ -79,10 +79,34 @@ TEST(Restore, GivesTheRunState) {
   EXPECT_EQ(restored->state.seed, wanted.seed);
   EXPECT_EQ(restored->state.epoch, wanted.epoch);
   EXPECT_EQ(restored->state.row, wanted.row);
+  EXPECT_EQ(restored->state.windows, wanted.windows);
   EXPECT_EQ(restored->state.resolved_yaml, wanted.resolved_yaml);
   EXPECT_EQ(restored->state.version, wanted.version);
   EXPECT_EQ(restored->file, directory.path() + "/step_00000042.h5");
   EXPECT_TRUE(restored->missing_prefixes.empty());
+}
+
+TEST(Restore, ReadsNoWindowsFromAFileThatDoesNotTell) {
+  const SharedDirectory directory;
+  if (world().rank() == 0) {
+    Hdf5File file = Hdf5File::create(directory.path() + "/step_00000004.h5");
+    file.make_group("/run");
+    for (const char* name : {"format", "step", "tokens"}) file.write_attribute("/run", name, std::int64_t{1});
+    file.write_attribute("/run", "seed", std::uint64_t{1});
+    for (const char* name : {"version", "config"})
+      file.write_attribute("/run", name, std::string_view("text"));
+    file.make_group("/data");
+    for (const char* name : {"epoch", "row"}) file.write_attribute("/data", name, std::int64_t{5});
+    file.close();
+  }
+  world().barrier();
+  LogFile log;
+
+  const std::optional<Restored> restored = restore_newest(directory.path(), {}, {}, world(), log.log);
+
+  ASSERT_TRUE(restored) << log.text();
+  EXPECT_EQ(restored->state.row, 5);
+  EXPECT_EQ(restored->state.windows, 0);
 }
 
 TEST(Restore, ConvertsBetweenFloatTypes) {
@@ -220,10 +244,11 @@ TEST(Restore, AgreesWhenOneRankAloneSeesTheDamage) {
   EXPECT_NE(message.find("is whole; the newest is step_00000001.h5"), std::string::npos) << message;
 }
 
-std::string mismatch_of(std::vector<NamedShape> model, std::vector<std::string> optional_prefixes = {}) {
+std::string mismatch_of(const std::vector<NamedShape>& model,
+                        const std::vector<std::string>& optional_prefixes = {}) {
   const SharedDirectory directory;
   save(directory.path(), fsdp(world().size()), 1, DType::kF32, world());
-  State state(fsdp(world().size()), world().rank(), DType::kF32, std::move(model));
+  State state(fsdp(world().size()), world().rank(), DType::kF32, model);
   return shared_error_of([&] { restore(directory.path(), state, world(), optional_prefixes).reset(); });
 }
 
@@ -264,6 +289,23 @@ TEST(Restore, TellsWhichOptionalShardsAreMissing) {
 
   ASSERT_TRUE(restored);
   EXPECT_EQ(restored->missing_prefixes, std::vector<std::string>{"/optional/"});
+  EXPECT_TRUE(restored->unused_prefixes.empty());
+  EXPECT_EQ(state.wrong(DType::kF32), 0);
+}
+
+TEST(Restore, TellsWhichOptionalPrefixesOfTheFileNoShardAsksFor) {
+  const SharedDirectory directory;
+  save(directory.path(), fsdp(world().size()), 1, DType::kF32, world());
+  std::vector<NamedShape> model = small_model();
+  model.pop_back();  // the only one under /ema/
+  State state(fsdp(world().size()), world().rank(), DType::kF32, model);
+
+  const std::optional<Restored> restored =
+      restore(directory.path(), state, world(), {"/optimizer/", "/ema/", "/em/", "/unused/"});
+
+  ASSERT_TRUE(restored);
+  EXPECT_EQ(restored->unused_prefixes, std::vector<std::string>{"/ema/"});
+  EXPECT_TRUE(restored->missing_prefixes.empty());
   EXPECT_EQ(state.wrong(DType::kF32), 0);
 }
 

@@ -84,6 +84,7 @@ TEST(Checkpoint, HasTheTreeOfTheContract) {
   EXPECT_EQ(file.read_text("/run", "version"), "0.1.0");
   EXPECT_EQ(file.read_signed("/data", "epoch"), 3);
   EXPECT_EQ(file.read_signed("/data", "row"), 77);
+  EXPECT_EQ(file.read_signed("/data", "windows"), 257);
 }
 
 TEST(Checkpoint, IsTheSameFileFromEveryLayout) {

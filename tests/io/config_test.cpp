@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <filesystem>
 #include <limits>
 #include <string>
 #include <utility>
@@ -243,16 +242,6 @@ TEST(Config, NotesErrorsWithPlaceAndValue) {
   EXPECT_EQ(errors_of([&] { config.throw_errors(); }),
             (Messages{"a.y (default): 8: even", "a (line 1): does not fit", "a.x (line 1): 3: odd",
                       "unread (line 2): [1]: refused", "missing: required"}));
-}
-
-TEST(Config, SaysWhyAFileCannotBeRead) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path();
-  const std::string missing = (folder / "dew_config_test_absent" / "run.yaml").string();
-
-  EXPECT_EQ(errors_of([&] { Config::from_file(missing); }),
-            Messages{missing + ": cannot be read: No such file or directory"});
-  EXPECT_EQ(errors_of([&] { Config::from_file(folder.string()); }),
-            Messages{folder.string() + ": is a directory; accepted: a YAML file"});
 }
 
 TEST(Config, ShortensLongValuesInMessages) {

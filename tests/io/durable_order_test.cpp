@@ -34,13 +34,17 @@ std::string path_of(int descriptor) {
 }  // namespace
 }  // namespace dew
 
-extern "C" int fsync(int descriptor) {
+// By these names the linker finds them before those of the system.
+extern "C" int traced_fsync(int descriptor) __asm__("fsync");
+extern "C" int traced_rename(const char* from, const char* to) __asm__("rename");
+
+int traced_fsync(int descriptor) {
   const bool named = ::access(dew::awaited.c_str(), F_OK) == 0;
   dew::calls.push_back("sync " + dew::path_of(descriptor) + (named ? " named" : ""));
   return static_cast<int>(::syscall(SYS_fsync, descriptor));
 }
 
-extern "C" int rename(const char* from, const char* to) noexcept {
+int traced_rename(const char* from, const char* to) {
   dew::calls.push_back(std::string("rename ") + from);
   return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0U));
 }

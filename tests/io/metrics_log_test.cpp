@@ -93,6 +93,34 @@ TEST(MetricsLog, DropsLinesBeyondTheRestoredStepAndGoesOn) {
             "{\"step\": 20, \"val_loss\": 2.5}\n{\"step\": 21, \"loss\": 0.25}\n");
 }
 
+TEST(MetricsLog, KeepsHeadsAndStepZeroWhenThatWasRestored) {
+  const TempFolder folder;
+  const std::string kept = "{\"run\": \"first\"}\n{\"step\": 0, \"val_loss\": 5.5}\n";
+  const std::string path = folder.write("m", kept + "{\"step\": 1, \"loss\": 3}\n");
+
+  const MetricsLog log(path, 0);
+
+  EXPECT_EQ(read_file(path), kept);
+  EXPECT_EQ(log.last_evaluation(), 0);
+}
+
+TEST(MetricsLog, TellsTheLastEvaluationOfTheLinesThatItKeeps) {
+  const TempFolder folder;
+  const std::string text =
+      "{\"val_loss\": 9}\n{\"step\": 30, \"val_loss\": 2}\n{\"step\": 20, \"val_loss\": null}\n"
+      "{\"step\": 33, \"loss\": 2}\n{\"step\": 257, \"val_loss\": 1}\n";
+  const auto last = [&](std::int64_t step) {
+    return MetricsLog(folder.write("m", text), step).last_evaluation();
+  };
+
+  EXPECT_EQ(last(300), 257);
+  EXPECT_EQ(last(256), 30);
+  EXPECT_EQ(last(29), 20);
+  EXPECT_EQ(last(19), -1);
+  EXPECT_EQ(last(-1), -1);
+  EXPECT_EQ(MetricsLog(folder.file("missing"), 5).last_evaluation(), -1);
+}
+
 TEST(MetricsLog, DropsATornLastLineEvenIfItReadsAsJson) {
   const TempFolder folder;
   const std::string path = folder.write("m", "{\"step\": 1, \"loss\": 3}\n{\"step\": 2, \"loss\": 3}");

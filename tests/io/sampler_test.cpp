@@ -155,5 +155,14 @@ TEST(RowSplit, GivesARankTheRowsOfTheRanksThatItReplaces) {
   EXPECT_EQ(eighth.rows(), 4);
 }
 
+TEST(RowSplit, GoesOnFromTheRowWithWhichItBegan) {
+  // 100 steps of 7 rows, then 24 rows a step.
+  const RowSplit split{24, 1, 2, 3, 100, 700};
+
+  EXPECT_EQ(split.start(100), 700);
+  EXPECT_EQ(split.first(100, 0), 700 + 12);
+  EXPECT_EQ(split.first(102, 2), 700 + 2 * 24 + 12 + 2 * 4);
+}
+
 }  // namespace
 }  // namespace dew

@@ -11,7 +11,7 @@ namespace {
 DecoderConfig read(const std::string& keys) {
   Config config = Config::from_text("model: {" + keys + "}\n", "run.yaml");
   ConfigSection section = config.root().section({"model", "", ""});
-  const DecoderConfig c = read_decoder_config(section, {256, 32});
+  DecoderConfig c = read_decoder_config(section, {256, 32});
   config.throw_errors();
   return c;
 }

@@ -15,6 +15,7 @@ struct DecoderCase {
   std::int64_t samples, length, first_position;
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
 void PrintTo(const DecoderCase& c, std::ostream* out) {
   *out << c.name;
 }
@@ -174,7 +175,7 @@ TEST(DecoderChain, PlacesItsLossAsASumOverTheTokensRanks) {
   const Model model = decoder_of("layers: 1, width: 4, heads: 2, mlp: 3, vocab: 5");
   Microbatch microbatch = microbatch_of(bench, 1, 3, 5);
   microbatch.placements = Placements::sharded({Axis::kReplica, Axis::kFsdp});
-  const Mesh mesh(MeshShape{}, MeshCoord{});
+  const Mesh mesh(MeshShape{}, MeshCoord{}, {});
   const RematPolicy policy;
   RopeTables tables;
   const ChainRun weights(bench, model);

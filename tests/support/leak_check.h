@@ -5,8 +5,11 @@
 
 // Weak: null in a build without the checker.
 extern "C" {
+// NOLINTNEXTLINE(readability-identifier-naming): the checker's own name
 [[gnu::weak]] void __lsan_disable();
+// NOLINTNEXTLINE(readability-identifier-naming): the checker's own name
 [[gnu::weak]] void __lsan_enable();
+// NOLINTNEXTLINE(readability-identifier-naming): the checker's own name
 [[gnu::weak]] int __lsan_do_recoverable_leak_check();
 }
 

@@ -56,10 +56,11 @@ constexpr std::array<ThirdParty, 20> kThirdParty{{{"mpi.h", "lib/comm/", ".cpp"}
 // Headers of the C library and of POSIX that have no <c...> form; C++ headers have neither dot nor slash.
 const std::set<std::string_view>& system_headers() {
   static const std::set<std::string_view> kHeaders{
-      "unistd.h",       "fcntl.h",     "signal.h",   "sched.h",       "dirent.h",      "poll.h",
-      "pthread.h",      "sys/mman.h",  "sys/stat.h", "spawn.h",       "ftw.h",         "dlfcn.h",
-      "sys/resource.h", "sys/types.h", "sys/wait.h", "sys/sysinfo.h", "sys/ioctl.h",   "sys/file.h",
-      "stdlib.h",       "malloc.h",    "sys/time.h", "sys/prctl.h",   "sys/statvfs.h", "sys/utsname.h"};
+      "unistd.h",      "fcntl.h",     "signal.h",       "sched.h",       "dirent.h",
+      "poll.h",        "pthread.h",   "sys/mman.h",     "sys/stat.h",    "spawn.h",
+      "ftw.h",         "dlfcn.h",     "sys/resource.h", "sys/types.h",   "sys/wait.h",
+      "sys/sysinfo.h", "sys/ioctl.h", "sys/file.h",     "stdlib.h",      "malloc.h",
+      "sys/time.h",    "sys/prctl.h", "sys/syscall.h",  "sys/statvfs.h", "sys/utsname.h"};
   return kHeaders;
 }
 

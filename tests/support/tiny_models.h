@@ -49,7 +49,7 @@ class ChainRun {
   using ByName = std::map<std::string, Tensor>;
 
   ChainRun(Workbench& bench, const Model& model, DType dtype = DType::kF64)
-      : bench_(bench), model_(model), dtype_(dtype), mesh_(MeshShape{}, MeshCoord{}) {
+      : bench_(bench), model_(model), dtype_(dtype), mesh_(MeshShape{}, MeshCoord{}, {}) {
     for (const ParamSpec& spec : model.params()) {
       Numbers x = draw(stream_key(5, spec.name), spec.shape.numel());
       for (double& value : x) value = spec.decays() ? value : 1 + value / 4;

@@ -1,6 +1,9 @@
 // A wrong run description: exit status 2, path, line, value and what would be accepted, and nothing written.
 #include <gtest/gtest.h>
 
+#include <chrono>
+
+#include "base/check.h"
 #include "system/run_folder.h"
 
 namespace dew::testing {
@@ -67,7 +70,9 @@ TEST(DescriptionErrors, ABatchThatDoesNotDivideGivesTheNumbers) {
 
 TEST(DescriptionErrors, DataThatCannotServeAreRefused) {
   const RunFolder run;
-  expect_refused(run, 0, {"data.seq_len=1000000"}, {"data.seq_len", "fewer than one window"});
+  expect_refused(run, 0, {"data.seq_len=1000000"},
+                 {"data.seq_len (--set): 1000000: the training data hold ",
+                  "data.validation (line 4): 0.1: the validation data hold "});
   expect_refused(run, 0, {"data.sentences=null", "data.text=" + run.file("none.txt")},
                  {"none.txt: No such file"});
   expect_refused(run, 2, {"data.sentences=null", "data.tokens=" + run.file("none")}, {run.file("none")});
@@ -124,6 +129,72 @@ TEST(DescriptionErrors, WhatDoesNotWorkYetIsRefusedByName) {
     EXPECT_TRUE(outcome.says("\n" + path + " (--set): ") || outcome.says(": " + path + " (--set): "))
         << outcome.err;
     EXPECT_TRUE(outcome.says("available in this version")) << outcome.err;
+    EXPECT_FALSE(run.exists());
+  }
+}
+
+// Files as an editor, a copy or a disk may damage them; the words of the messages are the parser's.
+TEST(DescriptionErrors, DamagedFilesAreRefusedInOneBlock) {
+  const RunFolder run;
+  const std::string whole = read_file(run.yaml());
+  const auto with = [&whole](std::string_view part, std::string_view instead) {
+    std::string text = whole;
+    const std::size_t at = text.find(part);
+    DEW_CHECK(at != std::string::npos, std::string(part));
+    return text.replace(at, part.size(), instead);
+  };
+  const std::vector<std::pair<const char*, std::string>> damaged{
+      {"cut in a line", whole.substr(0, whole.find("validation"))},
+      {"a line twice", whole + "log: {every: 1}\n"},
+      {"a byte that is no UTF-8", with("seq_len", "seq\xff_len")},
+      {"a number past 64 bits", with("layers: 1", "layers: 9223372036854775808")},
+      {"a list for a number", with("steps: 4", "steps: [1, [2, 3]]")},
+  };
+  for (const auto& [what, text] : damaged) {
+    SCOPED_TRACE(what);
+    const Outcome outcome = train(2, {run.folder().write("damaged.yaml", text)});
+    EXPECT_EQ(outcome.status, kWrong) << outcome.text();
+    EXPECT_EQ(count_of(outcome.err, "dew_train: "), 1) << outcome.err;
+    EXPECT_TRUE(outcome.says("line ")) << outcome.err;
+    EXPECT_TRUE(outcome.out.empty()) << outcome.out;
+    EXPECT_FALSE(run.exists());
+  }
+}
+
+/// Two ranks whose text files hold these many bytes.
+Outcome train_on_unequal_texts(const RunFolder& run, std::size_t first, std::size_t last) {
+  const auto arguments = [&run](const std::string& name, std::size_t bytes) {
+    const std::string text = "data.text=" + run.folder().write(name, std::string(bytes, 'a'));
+    return run.launch(1, {"data.sentences=null", text}).arguments;
+  };
+  Launch launch;
+  launch.ranks = 1;
+  launch.arguments = arguments("a.txt", first);
+  launch.last_rank_arguments = arguments("b.txt", last);
+  launch.limit = std::chrono::seconds(20);
+  return train(std::move(launch));
+}
+
+TEST(DescriptionErrors, DataThatDifferBetweenRanksAreRefused) {
+  for (const bool longer_first : {true, false}) {
+    const RunFolder run;
+    const Outcome outcome =
+        train_on_unequal_texts(run, longer_first ? 20000 : 9000, longer_first ? 9000 : 20000);
+    EXPECT_EQ(outcome.status, kWrong) << outcome.text();
+    EXPECT_TRUE(outcome.says("differs between ranks")) << outcome.err;
+    EXPECT_EQ(count_of(outcome.err, "dew_train: "), 1) << outcome.err;
+    EXPECT_FALSE(run.exists());
+  }
+}
+
+// One rank alone sees that its data are too few; the other must not wait for it.
+TEST(DescriptionErrors, DataTooShortOnOneRankAreRefusedInTime) {
+  for (const bool longer_first : {true, false}) {
+    const RunFolder run;
+    const Outcome outcome = train_on_unequal_texts(run, longer_first ? 20000 : 9, longer_first ? 9 : 20000);
+    EXPECT_FALSE(outcome.timed_out);
+    EXPECT_EQ(outcome.status, kWrong) << outcome.text();
+    EXPECT_EQ(count_of(outcome.err, "dew_train: "), 1) << outcome.err;
     EXPECT_FALSE(run.exists());
   }
 }

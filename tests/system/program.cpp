@@ -21,6 +21,10 @@ std::vector<std::string> command_of(const Launch& launch) {
     command = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", std::to_string(launch.ranks)};
   command.emplace_back(DEW_TRAIN_BINARY);
   command.insert(command.end(), launch.arguments.begin(), launch.arguments.end());
+  if (!launch.last_rank_arguments.empty()) {
+    for (const char* word : {":", "-np", "1", DEW_TRAIN_BINARY}) command.emplace_back(word);
+    command.insert(command.end(), launch.last_rank_arguments.begin(), launch.last_rank_arguments.end());
+  }
   return command;
 }
 

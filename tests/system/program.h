@@ -28,7 +28,8 @@ int count_of(std::string_view text, std::string_view part);
 
 struct Launch {
   std::vector<std::string> arguments;
-  int ranks = 0;  ///< 0: without a launcher
+  int ranks = 0;                                 ///< 0: without a launcher
+  std::vector<std::string> last_rank_arguments;  ///< where not empty: one more rank, started with these
   std::map<std::string, std::string> environment;
   std::optional<std::int64_t> largest_file;  ///< bytes that one file may have, as `ulimit -f`
   std::chrono::seconds limit{60};            ///< then everything is killed

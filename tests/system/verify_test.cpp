@@ -14,6 +14,7 @@ struct Case {
   bool f64 = true;
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
 }

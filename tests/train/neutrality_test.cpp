@@ -47,7 +47,7 @@ std::vector<double> gradient_bits(const std::vector<std::string>& overrides, boo
   TinyRun run(overrides);
   const int microbatches = static_cast<int>(run.setup().spec.accumulate);
   StageExecutor executor(run.setup().model, run.store(), run.setup().remat, prefetch);
-  const auto batches = run.feed().step(0, run.engine().token_placements(), run.stream());
+  const auto batches = run.feed().step(0, run.engine().token_placements(), run.stream()).microbatches;
   const Program program =
       split_backward ? split_backward_program(microbatches, false) : sequential_program(microbatches, false);
   executor.run(program, batches);

@@ -21,15 +21,17 @@ TEST(Plan, HoldsTheBytesOfARealStepByOwner) {
     for (const char* recompute : {"none", "full"}) {
       TinyRun run(join(layout, {"accumulate=2", "ema=0.9", std::string("recompute=") + recompute}));
       run.step(1);
+      run.engine().evaluate(run.feed().validation(0, run.engine().token_placements(), run.stream()));
       const MemoryUse &real = run.allocator().use(), &planned = run.setup().plan.memory;
       for (Owner owner :
            {Owner::kWeights, Owner::kGradients, Owner::kOptimizer, Owner::kEma, Owner::kGathered})
         EXPECT_GE(planned.peak[at(owner)], real.peak[at(owner)]) << name_of(owner) << ' ' << layout.back();
-      std::int64_t most = real.total_peak;  // the plan speaks of the rank that holds the most
+      // The plan speaks of the rank that holds the most, and of messages that stay in flight until they are
+      // waited for; real ones may end sooner. On so small a model the buffers of one block are 7% of all.
+      std::int64_t most = real.total_peak;
       testing::world().max({&most, 1});
       EXPECT_GE(planned.total_peak, real.total_peak);
-      EXPECT_NEAR(static_cast<double>(planned.total_peak), static_cast<double>(most),
-                  0.02 * static_cast<double>(most));
+      EXPECT_LE(static_cast<double>(planned.total_peak), 1.1 * static_cast<double>(most));
     }
   }
 }
@@ -37,7 +39,7 @@ TEST(Plan, HoldsTheBytesOfARealStepByOwner) {
 TEST(Plan, CountsTheFlopsOfARealStep) {
   TinyRun run({"accumulate=2"});
   run.stream().profile().clear();
-  const auto batches = run.feed().step(0, run.engine().token_placements(), run.stream());
+  const auto batches = run.feed().step(0, run.engine().token_placements(), run.stream()).microbatches;
   run.engine().gradients(batches);
   const Profile& real = run.stream().profile();
   EXPECT_DOUBLE_EQ(run.setup().plan.flops_per_step,

@@ -6,10 +6,8 @@
 #include <vector>
 
 #include "support/mpi_world.h"
-#include "train/data_feed.h"
-#include "train/engine.h"
-#include "train/grad_norm.h"
 #include "train/run_setup.h"
+#include "train/step.h"
 
 namespace dew::testing {
 
@@ -37,7 +35,7 @@ class TinyRun {
       : setup_(tiny_setup(overrides, ranks)),
         allocator_(Device{}),
         stream_(allocator_),
-        mesh_(setup_->ranks, setup_->mesh, {}),
+        mesh_(setup_->ranks, setup_->mesh, setup_->groups),
         engine_(setup_->parts(), mesh_, stream_),
         feed_(*setup_->source, setup_->spec, mesh_, setup_->ranks) {
     stream_.set_progress([this] { mesh_.poll(); });
@@ -54,11 +52,8 @@ class TinyRun {
 
   /// One whole step; returns its sums.
   StepSums step(std::int64_t step) {
-    const auto batches = feed_.step(step - 1, engine_.token_placements(), stream_);
-    const double loss = engine_.gradients(batches);
-    const StepSums sums = sum_step(engine_.store(), loss, {}, setup_->ranks);
-    const auto& clip = setup_->spec.optimizer.clip;
-    engine_.update(step, setup_->spec.optimizer.lr, clip ? clip_factor(sums.grad_norm, *clip) : 1);
+    StepSums sums = run_gradients(engine_, feed_, step, {}, setup_->ranks, stream_).sums;
+    apply_update(engine_, setup_->spec, step, sums);
     return sums;
   }
 

@@ -31,22 +31,19 @@ struct Result {
 Result masked_step(const std::vector<std::string>& overrides, const HostGroup& ranks) {
   TinyRun run(overrides, ranks);
   const auto& spec = run.setup().spec;
-  auto batches = run.feed().step(0, run.engine().token_placements(), run.stream());
+  auto batches = run.feed().step(0, run.engine().token_placements(), run.stream()).microbatches;
   const std::int64_t rows = spec.data.batch / (ranks.size() * spec.accumulate);
-  std::int64_t valid = 0;
   for (std::size_t m = 0; m < batches.size(); ++m) {
     std::int32_t* targets = batches[m].batch.targets.data<std::int32_t>();
     for (std::int64_t i = 0; i < rows * spec.data.seq_len; ++i) {
       const std::int64_t row = ranks.rank() * (spec.data.batch / ranks.size()) +
                                static_cast<std::int64_t>(m) * rows + i / spec.data.seq_len;
-      if (counts(row, i % spec.data.seq_len))
-        ++valid;
-      else
-        targets[i] = -1;
+      if (counts(row, i % spec.data.seq_len)) continue;
+      targets[i] = -1;
+      --batches[m].batch.valid;
     }
   }
-  ranks.sum({&valid, 1});
-  for (Microbatch& batch : batches) batch.loss_scale = 1.0 / static_cast<double>(valid);
+  set_loss_scale(batches, run.mesh(), ranks);
   std::vector<double> loss{run.engine().gradients(batches)};
   ranks.sum(std::span<double>(loss));
   return {loss[0], gather_whole(run.store(), ranks, [](const ShardedParameter& p) { return p.gradient; })};

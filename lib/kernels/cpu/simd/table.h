@@ -5,12 +5,9 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/isa.h"
+
 namespace dew::kernels::cpu {
-
-enum class Isa : std::uint8_t { kAvx2, kAvx512 };
-
-/// True when this processor runs the leaves of `isa`.
-bool supports(Isa isa);
 
 /// Constants of one AdamW update, folded on the host in f64.
 struct AdamWConstants {
