@@ -8,7 +8,7 @@ packages=(
   build-essential cmake ninja-build ccache pkg-config
   libopenmpi-dev openmpi-bin          # ranks
   libhdf5-openmpi-dev hdf5-tools      # checkpoints, and h5diff to compare them
-  libdnnl-dev libopenblas-openmp-dev  # matrix products in f32 and f64
+  libdnnl-dev libopenblas-openmp-dev  # what the benchmarks measure our matrix products against
   libyaml-cpp-dev nlohmann-json3-dev libboost-program-options-dev
   libgtest-dev
 )

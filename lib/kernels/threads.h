@@ -3,7 +3,7 @@
 
 namespace dew::kernels {
 
-/// Sets the thread count of every CPU kernel and of the libraries under them, for the rest of the process.
+/// Sets the thread count of every CPU kernel for the rest of the process.
 void set_threads(int count);
 
 }  // namespace dew::kernels
