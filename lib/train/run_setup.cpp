@@ -90,7 +90,7 @@ void check_memory(const RunSetup& setup, ConfigSection root) {
 
 /// The topology the description asks for. Notes an error for nodes that do not divide, and then takes what is
 /// there.
-Topology find_topology(const RunSpec& spec, const HostGroup& world, ConfigSection root) {
+Topology find_topology(const RunSpec& spec, const HostGroup& world, ConfigSection& root) {
   const std::int64_t nodes = spec.nodes.value_or(0);
   const bool divides = nodes == 0 || world.size() % nodes == 0;
   if (!divides)
@@ -99,7 +99,7 @@ Topology find_topology(const RunSpec& spec, const HostGroup& world, ConfigSectio
 }
 
 /// Opens the data on every rank; what is wrong is noted, the same on all ranks.
-void open_data(RunSetup& setup, ConfigSection root) {
+void open_data(RunSetup& setup, ConfigSection& root) {
   if (!names_a_source(setup.spec)) return;
   const std::string failure =
       first_failure(setup.ranks, [&setup] { setup.source = open_source(setup.spec); });
@@ -112,7 +112,7 @@ void open_data(RunSetup& setup, ConfigSection root) {
   if (setup.source && !root.faulty("data")) check_windows(setup, root);
 }
 
-void check_family(const RunSetup& setup, ConfigSection root) {
+void check_family(const RunSetup& setup, ConfigSection& root) {
   for (const ModelFamily& family : model_families())
     if (family.name == setup.model.family)
       for (Axis axis : kAllAxes)
