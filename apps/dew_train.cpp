@@ -140,6 +140,9 @@ int run(const CommandLine& line, const dew::MpiEnv& mpi, const dew::HostResource
   const dew::Log log(stdout, setup->ranks.rank() == 0);
   if (line.verify_steps) {
     const dew::Comparison result = dew::compare_with_one_rank(*setup, *line.verify_steps);
+    log.line(dew::format("%s: %s against one rank, %lld step%s; worst leaves first",
+                         setup->spec.run.name.c_str(), dew::axes_text(setup->mesh).c_str(),
+                         static_cast<long long>(*line.verify_steps), *line.verify_steps == 1 ? "" : "s"));
     log.line(result.table(20));
     return result.passed() ? 0 : kExitFailed;
   }
@@ -155,11 +158,24 @@ int end_together(const dew::MpiEnv& mpi, const std::string& text, int status) {
   return status;
 }
 
+/// Ranks that were started with other words would train something else, or wait for each other for ever.
+void check_same_command_line(const dew::HostGroup& world, int argc, char** argv) {
+  std::string mine;
+  for (int i = 1; i < argc; ++i) mine += (i > 1 ? " " : "") + std::string(argv[i]);
+  const std::vector<std::string> all = world.gather(mine);
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all.front())
+      throw dew::ConfigError(
+          dew::format("the command line differs between ranks: rank 0 has '%s', rank %zu has '%s'",
+                      all.front().c_str(), rank, all[rank].c_str()));
+}
+
 /// Everything from MPI's start on; errors here can be told with rank and host.
 int run_job(int argc, char** argv, const dew::HostResources& host, const dew::StopSignals& signals) {
   dew::MpiEnv mpi(argc, argv);
   dew::kernels::set_threads(host.threads);
   try {
+    check_same_command_line(mpi.world(), argc, argv);
     const CommandLine line = parse(argc, argv);
     if (line.help || line.version || line.keys) {
       std::ostringstream text;

@@ -55,7 +55,9 @@ std::vector<std::int64_t> checkpoint_steps(const std::string& directory) {
   std::vector<std::int64_t> steps;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error))
-    if (const std::int64_t step = step_of(entry.path().filename().string()); step >= 0) steps.push_back(step);
+    if (const std::int64_t step = step_of(entry.path().filename().string());
+        step >= 0 && !entry.is_fifo(error))
+      steps.push_back(step);
   if (error && error != std::errc::no_such_file_or_directory)
     throw Error("cannot list " + directory + ": " + error.message());
   std::ranges::sort(steps, std::greater<>());

@@ -63,12 +63,13 @@ struct Restored {
 };
 
 /// Fills the shards from the newest file that is whole, whatever mesh wrote it: reads every box, checks each
-/// dataset's checksum over the group. A damaged file costs one log line with the reason, and the next older
-/// one is tried. Returns nullopt when there is no file at all; throws SharedError when there are files and
-/// none is whole, or when a whole file lacks a dataset or has another shape (naming dataset and shapes).
-/// Shards named in `optional_prefixes` (such as "/ema/") may be missing together; they stay as they are and
-/// their prefixes are told in `missing_prefixes`. An optional prefix without shards is no error, and told in
-/// `unused_prefixes` when the file holds datasets under it. Collective over `group`.
+/// dataset's checksum over the group. A damaged file costs one log line with the reason and its name (it gets
+/// the ending .damaged), and the next older one is tried. Returns nullopt when there is no file at all;
+/// throws SharedError when there are files and none is whole, or when a whole file lacks a dataset or has
+/// another shape (naming dataset and shapes). Shards named in `optional_prefixes` (such as "/ema/") may be
+/// missing together; they stay as they are and their prefixes are told in `missing_prefixes`. An optional
+/// prefix without shards is no error, and told in `unused_prefixes` when the file holds datasets under it.
+/// Collective over `group`.
 std::optional<Restored> restore_newest(const std::string& directory, std::span<const NamedShard> shards,
                                        std::span<const std::string> optional_prefixes, const HostGroup& group,
                                        const Log& log);

@@ -1,6 +1,8 @@
 #include <array>
+#include <filesystem>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "comm/agreement.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_format.h"
@@ -39,6 +41,14 @@ std::vector<std::int64_t> steps_of_rank_0(const std::string& directory, const Ho
   return unpack_numbers(group.broadcast(pack_numbers(steps), 0));
 }
 
+/// A damaged file must not count among those that are kept, and must not be lost either.
+void set_aside(const std::string& path, const HostGroup& group) {
+  if (group.rank() != 0) return;
+  std::error_code error;
+  std::filesystem::rename(path, path + ".damaged", error);
+  if (error) throw Error("cannot rename " + path + " to " + path + ".damaged: " + error.message());
+}
+
 }  // namespace
 
 std::optional<Restored> restore_newest(const std::string& directory, std::span<const NamedShard> shards,
@@ -52,10 +62,16 @@ std::optional<Restored> restore_newest(const std::string& directory, std::span<c
     ReadResult result = read_checkpoint(path, shards, optional_prefixes, group);
     if (!result.mismatch.empty())
       throw SharedError("checkpoint " + path + " does not fit this run: " + result.mismatch);
+    const RunState& state = result.state;
+    if (result.damage.empty() && (state.step != step || state.tokens < 0 || state.epoch < 0 || state.row < 0))
+      result.damage = format("it says step %lld, %lld tokens, epoch %lld, row %lld",
+                             static_cast<long long>(state.step), static_cast<long long>(state.tokens),
+                             static_cast<long long>(state.epoch), static_cast<long long>(state.row));
     if (result.damage.empty())
       return Restored{std::move(result.state), path, std::move(result.missing_prefixes),
                       std::move(result.unused_prefixes)};
     log.line("checkpoint " + path + " is damaged and passed over: " + result.damage);
+    succeed_together(group, [&] { set_aside(path, group); });
   }
   throw SharedError("no checkpoint in " + directory + " is whole; the newest is " +
                     checkpoint_name(steps.front()) + ": see the lines above");

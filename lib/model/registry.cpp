@@ -17,7 +17,6 @@ Model build_model(ConfigSection root, const ModelContext& context) {
   std::vector<std::string_view> names;
   for (const ModelFamily& family : model_families()) names.push_back(family.name);
   const std::string name = section.choice({"family", "", "the model family"}, names.front(), names);
-  if (!section.has("family")) root.error("model.family", "is required; accepted: decoder");
   for (const ModelFamily& family : model_families())
     if (family.name == name) return family.build(section, context);
   return {};

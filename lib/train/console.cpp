@@ -37,6 +37,14 @@ std::string recompute_text(const RecomputeSection& recompute) {
 
 }  // namespace
 
+std::string axes_text(const MeshShape& mesh) {
+  std::string text;
+  for (Axis axis : mesh.order)
+    if (mesh[axis] > 1)
+      text += (text.empty() ? "" : " x ") + std::string(name_of(axis)) + ' ' + std::to_string(mesh[axis]);
+  return text.empty() ? "one rank" : text;
+}
+
 void Console::head(const RunSetup& setup, const HostResources& host, double peak_flops) {
   if (!log_.enabled()) return;
   const RunSpec& spec = setup.spec;
@@ -62,6 +70,9 @@ void Console::head(const RunSetup& setup, const HostResources& host, double peak
               format_count(static_cast<double>(setup.source->tokens(Split::kValidation))).c_str(),
               ll(spec.data.batch), ll(spec.data.seq_len), ll(spec.accumulate),
               spec.accumulate == 1 ? "" : "es"));
+  if (setup.mesh[Axis::kFsdp] > 1 && setup.plan.audit.sharded == 0)
+    line(format("warning: fsdp %d shards nothing: no parameter has layout.min_shard = %lld elements",
+                setup.mesh[Axis::kFsdp], ll(spec.layout.min_shard)));
   line(memory_line(setup.plan) + "; recompute: " + recompute_text(spec.recompute));
 }
 

@@ -20,6 +20,9 @@ struct StepReport {
   std::int64_t memory_bytes = 0;
 };
 
+/// "replica 2 x fsdp 4": the axes of extent above 1; "one rank" without any.
+std::string axes_text(const MeshShape& mesh);
+
 class Console {
  public:
   /// `terminal`: refresh a progress line in place.

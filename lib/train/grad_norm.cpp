@@ -43,6 +43,19 @@ std::string non_finite(const ParamStore& store, const StepSums& sums) {
   return text;
 }
 
+void check_finite_weights(const ParamStore& store, std::int64_t step, const HostGroup& ranks) {
+  std::vector<double> squares;
+  for (const ShardedParameter& param : store.params())
+    squares.push_back(param.owned ? kernels::sum_of_squares(store.stream(), param.master) : 0.0);
+  ranks.sum(squares);
+  for (std::size_t i = 0; i < squares.size(); ++i)
+    if (!std::isfinite(squares[i]))
+      throw SharedError(
+          format("step %lld: weights of %s are not finite after the update (learning rate too large?); "
+                 "nothing of this step is saved",
+                 static_cast<long long>(step), store.params()[i].spec.name.c_str()));
+}
+
 double clip_factor(double norm, double limit) {
   return norm > limit ? limit / norm : 1.0;
 }

@@ -32,6 +32,9 @@ StepSums sum_step(const ParamStore& store, double local_loss, Wishes wishes, con
 /// "gradient of layers.0.mlp.up is inf".
 std::string non_finite(const ParamStore& store, const StepSums& sums);
 
+/// Throws SharedError naming the first parameter whose weights are not finite. Collective over `ranks`.
+void check_finite_weights(const ParamStore& store, std::int64_t step, const HostGroup& ranks);
+
 /// The factor that brings the norm down to `limit`: 1 below it (as torch.nn.utils.clip_grad_norm_, without
 /// its epsilon).
 double clip_factor(double norm, double limit);

@@ -19,19 +19,20 @@ constexpr double kF32Factor = 4;     // times the distance of one rank in the sa
 constexpr double kF32Floor = 1e-7;   // relative: where one rank happens to be nearly exact
 
 /// A spec for the same steps whole on one rank: one microbatch, everything kept.
-RunSpec one_rank_spec(const RunSpec& spec, DType compute) {
+RunSpec one_rank_spec(const RunSpec& spec, bool exact) {
   RunSpec whole = spec;
   whole.accumulate = 1;
   whole.recompute = {};
-  if (compute == DType::kF64) whole.precision = {DType::kF64, DType::kF64, DType::kF64};
+  if (exact) whole.precision = {DType::kF64, DType::kF64, DType::kF64};
   return whole;
 }
 
 /// The run whole on this process alone.
 class OneRank {
  public:
-  OneRank(const RunSetup& setup, DType compute)
-      : spec_(one_rank_spec(setup.spec, compute)),
+  /// `exact`: everything in f64, whatever the run's precision.
+  OneRank(const RunSetup& setup, bool exact)
+      : spec_(one_rank_spec(setup.spec, exact)),
         group_(HostGroup::alone()),
         allocator_(Device{}),
         stream_(allocator_),
@@ -108,8 +109,11 @@ double differing(const std::vector<double>& a, const std::vector<double>& b) {
 /// Compares on rank 0 and collects the leaves.
 class Judge {
  public:
-  explicit Judge(const RunSetup& setup) : one_(setup, setup.spec.precision.compute) {
-    if (setup.spec.precision.compute != DType::kF64) exact_.emplace(setup, DType::kF64);
+  explicit Judge(const RunSetup& setup) : one_(setup, false) {
+    const PrecisionSection& formats = setup.spec.precision;
+    const bool all_f64 =
+        formats.compute == DType::kF64 && formats.master == DType::kF64 && formats.reduce == DType::kF64;
+    if (!all_f64) exact_.emplace(setup, true);
     one_.engine().initialize();
     for (const ShardedParameter& p : one_.engine().store().params()) names_.push_back(p.spec.name);
   }

@@ -10,6 +10,7 @@
 #include "comm/agreement.h"
 #include "io/durable_file.h"
 #include "io/metrics_log.h"
+#include "io/run_lock.h"
 
 namespace dew {
 namespace {
@@ -37,6 +38,7 @@ Trainer::Trainer(const TrainerParts& parts)
   restore();
   open_logs();
   saved_at_ = steady_seconds();
+  allocator_.reset_peaks();  // what was measured and restored is no part of a step
 }
 
 Trainer::~Trainer() = default;
@@ -62,6 +64,11 @@ void Trainer::open_directory() {
       std::error_code none;
       if (!fs::is_directory(directory, none))
         throw Error("run.dir: " + directory + " is not seen here; accepted: a folder that all nodes share");
+    });
+  }
+  if (error.empty()) {
+    error = first_failure(ranks_, [&] {
+      if (first) lock_ = std::make_unique<RunLock>(spec_.run.dir);
     });
   }
   if (!error.empty()) throw ConfigError(error);
@@ -92,7 +99,9 @@ void Trainer::restore() {
     console_.line("the checkpoint's moving average is dropped, since ema is null");
   if (state.seed != spec_.run.seed)
     console_.line(
-        format("run.seed is %llu, the checkpoint was trained with %llu: data continue in another order",
+        format("run.seed is %llu, the checkpoint was trained with %llu: data continue in another order "
+               "(generated sentences are "
+               "others)",
                static_cast<unsigned long long>(spec_.run.seed), static_cast<unsigned long long>(state.seed)));
 }
 
@@ -150,15 +159,17 @@ RunEnd Trainer::run() {
     if (every(spec_.log_every, step) || last) log_step(step, sums);
     console_.progress(step, spec_.run.steps, sums.loss, last_step_seconds_);
     if (sums.stop && !last) {
-      console_.line(format("stopped on a signal at step %lld; run again to continue", ll(step)));
+      console_.line(format("stopped on a signal at step %lld and saved in %s; run again to continue",
+                           ll(step), spec_.run.dir.c_str()));
       return RunEnd::kStopped;
     }
     if (every(spec_.eval.every, step)) evaluate(step);
   }
   save(spec_.run.steps);
   evaluate(spec_.run.steps);
-  console_.line(format("done: %lld steps, %s tokens", ll(spec_.run.steps),
-                       format_count(static_cast<double>(tokens_at(spec_.run.steps))).c_str()));
+  console_.line(format("done: %lld steps, %s tokens; run and checkpoints in %s", ll(spec_.run.steps),
+                       format_count(static_cast<double>(tokens_at(spec_.run.steps))).c_str(),
+                       spec_.run.dir.c_str()));
   return RunEnd::kDone;
 }
 
@@ -169,8 +180,8 @@ StepSums Trainer::train_step(std::int64_t step) {
   StepResult result = run_gradients(engine_, feed_, step, wishes, ranks_, stream_);
   const std::string fault = non_finite(engine_.store(), result.sums);
   if (!fault.empty())
-    throw SharedError(format("step %lld: %s; the weights of step %lld were kept and nothing was saved",
-                             ll(step), fault.c_str(), ll(step - 1)));
+    throw SharedError(
+        format("step %lld: %s; nothing of this step was applied or saved", ll(step), fault.c_str()));
   apply_update(engine_, spec_, step, result.sums);
   double comm_wait = result.wait_seconds;
   for (const auto& [name, traffic] : mesh_.traffic()) comm_wait += traffic.wait_seconds;
@@ -230,6 +241,7 @@ void Trainer::evaluate(std::int64_t step) {
   }
   ranks_.sum(std::span<double>(sums));
   const double loss = sums[0] / sums[1];
+  if (!std::isfinite(loss)) throw SharedError(format("step %lld: validation loss is %g", ll(step), loss));
   if (metrics_) {
     const std::array<JsonField, 2> fields{{{"step", step}, {"val_loss", loss}}};
     metrics_->write(fields);
@@ -244,6 +256,7 @@ bool Trainer::save_is_due() const {
 
 void Trainer::save(std::int64_t step) {
   if (saved_step_ == step) return;
+  check_finite_weights(engine_.store(), step, ranks_);
   const Sampler::Place place = feed_.reader().position(step);
   RunState state;
   state.step = step;

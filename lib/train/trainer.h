@@ -14,6 +14,7 @@
 namespace dew {
 
 class MetricsLog;
+class RunLock;
 
 /// What the trainer is given; the referents outlive it.
 struct TrainerParts {
@@ -61,6 +62,7 @@ class Trainer {
   Mesh mesh_;
   Engine engine_;
   DataFeed feed_;
+  std::unique_ptr<RunLock> lock_;  ///< of rank 0
   std::unique_ptr<MetricsLog> metrics_;
   Throughput throughput_;
   double peak_flops_ = 0;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 
 #include "io/checkpoint_cases.h"
@@ -86,10 +87,10 @@ TEST(Restore, GivesTheRunState) {
   EXPECT_TRUE(restored->missing_prefixes.empty());
 }
 
-TEST(Restore, ReadsNoWindowsFromAFileThatDoesNotTell) {
-  const SharedDirectory directory;
+/// A whole file of step 1 without tensors and without the number of windows, under any name.
+void write_bare_file(const std::string& path) {
   if (world().rank() == 0) {
-    Hdf5File file = Hdf5File::create(directory.path() + "/step_00000004.h5");
+    Hdf5File file = Hdf5File::create(path);
     file.make_group("/run");
     for (const char* name : {"format", "step", "tokens"}) file.write_attribute("/run", name, std::int64_t{1});
     file.write_attribute("/run", "seed", std::uint64_t{1});
@@ -100,6 +101,11 @@ TEST(Restore, ReadsNoWindowsFromAFileThatDoesNotTell) {
     file.close();
   }
   world().barrier();
+}
+
+TEST(Restore, ReadsNoWindowsFromAFileThatDoesNotTell) {
+  const SharedDirectory directory;
+  write_bare_file(directory.path() + "/step_00000001.h5");
   LogFile log;
 
   const std::optional<Restored> restored = restore_newest(directory.path(), {}, {}, world(), log.log);
@@ -107,6 +113,19 @@ TEST(Restore, ReadsNoWindowsFromAFileThatDoesNotTell) {
   ASSERT_TRUE(restored) << log.text();
   EXPECT_EQ(restored->state.row, 5);
   EXPECT_EQ(restored->state.windows, 0);
+}
+
+TEST(Restore, PassesOverAFileWhoseStepIsNotThatOfItsName) {
+  const SharedDirectory directory;
+  write_bare_file(directory.path() + "/step_00000001.h5");
+  write_bare_file(directory.path() + "/step_00000004.h5");
+  LogFile log;
+
+  const std::optional<Restored> restored = restore_newest(directory.path(), {}, {}, world(), log.log);
+
+  ASSERT_TRUE(restored) << log.text();
+  EXPECT_EQ(restored->file, directory.path() + "/step_00000001.h5");
+  EXPECT_TRUE(std::filesystem::exists(directory.path() + "/step_00000004.h5.damaged"));
 }
 
 TEST(Restore, ConvertsBetweenFloatTypes) {

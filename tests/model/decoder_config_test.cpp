@@ -137,8 +137,8 @@ TEST(DecoderKeys, NameTheNearestOfAnUnknownKey) {
   expect_refused("layer: 2", "layer", "layers");
 }
 
-TEST(Families, MustBeNamedAndKnown) {
-  EXPECT_NE(refusal("width: 64").find("model.family"), std::string::npos);
+TEST(Families, AreDecoderByDefaultAndMustBeKnown) {
+  EXPECT_EQ(refusal("width: 64"), "nothing was refused");
   EXPECT_NE(refusal("family: decodr").find("decoder"), std::string::npos);
   for (const ModelFamily& family : model_families())
     EXPECT_TRUE(family.supported.has(Axis::kFsdp)) << family.name;

@@ -159,7 +159,7 @@ TEST(Resume, WithEveryFileDamagedFailsAndKeepsThem) {
   const Outcome outcome = run.train(2, {"run.steps=8"});
   EXPECT_EQ(outcome.status, 1) << outcome.text();
   EXPECT_TRUE(outcome.says("step_00000004.h5")) << outcome.text();
-  EXPECT_EQ(run.checkpoint_names(), Words{"step_00000004.h5"});
+  EXPECT_EQ(run.checkpoint_names(), Words{"step_00000004.h5.damaged"});
 }
 
 TEST(Resume, OfAnotherModelNamesDatasetAndShapes) {

@@ -97,5 +97,16 @@ TEST(Signal, OfEndToMpirunSavesWhileOutputIsNotRead) {
   expect_saves_before_mpirun_kills("log.every=1");
 }
 
+TEST(RunFolderLock, RefusesASecondRunInTheSameFolder) {
+  const RunFolder run;
+  Program program(run.launch(0, kEndless));
+  ASSERT_TRUE(program.wait_for("step 2/"));
+  const Outcome second = run.train(0, kEndless);
+  EXPECT_EQ(second.status, 2) << second.text();
+  EXPECT_TRUE(second.says("is in use by another run")) << second.text();
+  program.send(SIGTERM);
+  EXPECT_EQ(program.finish().status, kStopped);
+}
+
 }  // namespace
 }  // namespace dew::testing
