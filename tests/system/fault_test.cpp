@@ -127,5 +127,18 @@ TEST(Fault, ANonFiniteGradientNamesItsLeaf) {
   EXPECT_EQ(run.checkpoint_names(), Words{});
 }
 
+// The update can break what loss and gradient did not show yet: such weights must never replace a good
+// checkpoint.
+TEST(Fault, WeightsThatAreNotFiniteAreNeverSaved) {
+  const RunFolder run;
+  ASSERT_EQ(run.train(2, {"mesh.fsdp=2"}).status, 0);
+  const std::vector<std::string> before = run.checkpoint_names();
+  const Outcome outcome = run.train(
+      2, {"mesh.fsdp=2", "run.steps=5", "optimizer.lr=1e39", "schedule.warmup=0", "checkpoint.keep=1"});
+  EXPECT_EQ(outcome.status, 1) << outcome.text();
+  EXPECT_EQ(count_of(outcome.err, "are not finite after the update"), 1) << outcome.err;
+  EXPECT_EQ(run.checkpoint_names(), before);
+}
+
 }  // namespace
 }  // namespace dew::testing
