@@ -10,13 +10,14 @@ struct Replay {
   const Mesh* mesh;
   const RematPolicy* policy;
   RopeTables* rope_tables;
+  const SequencePolicy* sequence;
   Body body;
   std::vector<Tensor> in;
   std::vector<Placements> placements;
 
   void operator()(Backward& g) const {
     Tape tape(g.stream(), g.bound());
-    Scope scope{tape, *mesh, *policy, *rope_tables};
+    Scope scope{tape, *mesh, *policy, *rope_tables, *sequence};
     Vars inputs;
     for (std::size_t i = 0; i < in.size(); ++i)
       inputs.push_back(g.wants(static_cast<int>(i)) ? tape.input(in[i], placements[i])
@@ -39,11 +40,11 @@ Vars remat(Scope& scope, std::string_view site, const Vars& in, const Body& body
   ParamViews without_gradients = scope.tape.bound();
   without_gradients.gradients = nullptr;
   Tape first(scope.tape.stream(), without_gradients);
-  Scope inner{first, scope.mesh, scope.policy, scope.rope_tables};
+  Scope inner = scope.on(first);
   Vars constants = in;
   for (Var& var : constants) var.slot = -1;
   const Vars outs = body(inner, constants);
-  Replay replay{&scope.mesh, &scope.policy, &scope.rope_tables, body, {}, {}};
+  Replay replay{&scope.mesh, &scope.policy, &scope.rope_tables, &scope.sequence, body, {}, {}};
   for (const Var& var : in) {
     replay.in.push_back(var.value);
     replay.placements.push_back(var.placements);

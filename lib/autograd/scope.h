@@ -5,6 +5,7 @@
 #include <string>
 
 #include "autograd/rope.h"
+#include "autograd/sequence_rule.h"
 #include "autograd/tape.h"
 #include "comm/mesh.h"
 
@@ -17,11 +18,18 @@ struct RematPolicy {
   bool drops(std::string_view site) const { return sites.contains(site); }
 };
 
+/// The rule alone: nothing named, nothing measured.
+inline const SequencePolicy kSequenceRule{};
+
 struct Scope {
   Tape& tape;
   const Mesh& mesh;
   const RematPolicy& policy;
   RopeTables& rope_tables;
+  const SequencePolicy& sequence = kSequenceRule;
+
+  /// The same surroundings on another tape.
+  Scope on(Tape& other) const { return {other, mesh, policy, rope_tables, sequence}; }
 };
 
 }  // namespace dew

@@ -35,6 +35,16 @@ const Tensor& Tape::param(ParamRef ref) const {
   return value;
 }
 
+AxisSet Tape::split_of(ParamRef ref, int dim) const {
+  if (bound_->parts.empty()) return {};
+  return bound_->parts[static_cast<std::size_t>(ref.index)].split[static_cast<std::size_t>(dim)];
+}
+
+std::int64_t Tape::offset_of(ParamRef ref, int dim) const {
+  if (bound_->parts.empty()) return 0;
+  return bound_->parts[static_cast<std::size_t>(ref.index)].slab.offset[static_cast<std::size_t>(dim)];
+}
+
 Target Tape::param_gradient(ParamRef ref) {
   DEW_CHECK(differentiates());
   return bound_->gradients->gradient(ref);

@@ -71,6 +71,10 @@ class Tape {
   /// The bound value of a parameter.
   const Tensor& param(ParamRef ref) const;
   const ParamViews& bound() const { return *bound_; }
+  /// The axes of extent above 1 that split a dim of a parameter; none for a whole one.
+  AxisSet split_of(ParamRef ref, int dim) const;
+  /// The global index at which this rank's part of a dim begins.
+  std::int64_t offset_of(ParamRef ref, int dim) const;
   /// False while evaluating: ops then save nothing and compute no gradients.
   bool differentiates() const { return bound_->gradients != nullptr; }
   /// For an op that forms its weight gradient in its forward (the fused head).

@@ -240,7 +240,8 @@ RunSpec read_run_spec(ConfigSection root) {
   spec.nodes =
       topology.integer_or({"nodes", "nodes", "auto: as found; a number rehearses that many on this one"},
                           "auto", std::nullopt, {.low = 1, .high = kInt32Max});
-  read_pipeline(root);
+  spec.pipeline = read_pipeline(root);
+  spec.sequence_exchange = read_sequence_exchange(root);
   spec.layout = read_layout(root);
   spec.peak_flops = read_device(root);
   spec.precision = read_precision(root);

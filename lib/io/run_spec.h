@@ -32,6 +32,14 @@ struct LayoutSection {
   ReduceWhen reduce = ReduceWhen::kStep;
   std::map<std::string, std::vector<Axis>> rules;
 };
+enum class PipelineSchedule : std::uint8_t { kGpipe, kOneFOneB, kInterleaved, kZeroBubble };
+struct PipelineSection {
+  PipelineSchedule schedule = PipelineSchedule::kOneFOneB;
+  std::int64_t microbatches = 4;  ///< of a step, while there are stages
+  std::int64_t chunks = 2;        ///< of a rank, under the interleaved schedule
+  std::vector<std::int64_t>
+      layers;  ///< blocks of each virtual stage, in the order of the chain; empty: by cost
+};
 struct PrecisionSection {
   DType compute = DType::kF32, master = DType::kF32, reduce = DType::kF32;
 };
@@ -75,6 +83,8 @@ struct RunSpec {
   MeshSection mesh;
   std::optional<std::int64_t> nodes;  ///< topology.nodes; nullopt: auto
   LayoutSection layout;
+  PipelineSection pipeline;
+  std::string sequence_exchange;  ///< "auto", "measured" or the name of one
   PrecisionSection precision;
   RecomputeSection recompute;
   DataSection data;
@@ -96,8 +106,13 @@ RunSpec read_run_spec(ConfigSection root);
 /// not fit and then returns extents of 1.
 MeshShape resolve_mesh(const MeshSection& mesh, int ranks, ConfigSection root);
 
-/// Notes an error where the global batch does not divide by the row ranks times the microbatches, with the
-/// numbers.
+/// Microbatches of a step on a mesh: `accumulate`, times `pipeline.microbatches` where there are stages.
+std::int64_t microbatches_of(const RunSpec& spec, const MeshShape& mesh);
+/// Chunks of the chain that each stage holds: pipeline.chunks under the interleaved schedule, else 1.
+int chunks_of(const RunSpec& spec, const MeshShape& mesh);
+
+/// Notes an error where the global batch does not divide by the row ranks times the microbatches, or the
+/// length by the sequence ranks, with the numbers.
 void check_batch(const RunSpec& spec, const MeshShape& mesh, ConfigSection root);
 
 }  // namespace dew

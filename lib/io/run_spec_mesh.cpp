@@ -9,8 +9,6 @@ namespace {
 
 using Extents = std::array<std::optional<std::int64_t>, kAxisCount>;
 
-constexpr AxisSet kUnavailable{Axis::kStage, Axis::kExpert, Axis::kSequence, Axis::kTensor};
-
 std::size_t at(Axis axis) {
   return static_cast<std::size_t>(axis);
 }
@@ -27,15 +25,15 @@ std::string_view meaning_of(Axis axis) {
     case Axis::kReplica:
       return "whole copies of the state; auto: what the other axes leave";
     case Axis::kStage:
-      return "pipeline stages; above 1 is not available in this version";
+      return "pipeline stages: consecutive layers";
     case Axis::kFsdp:
       return "fully sharded data parallel: ranks that share the state of one copy";
     case Axis::kExpert:
-      return "split of experts; above 1 is not available in this version";
+      return "split of experts; rows of the batch for every other weight";
     case Axis::kSequence:
-      return "split of token positions; above 1 is not available in this version";
+      return "split of token positions";
     case Axis::kTensor:
-      return "split of widths and heads; above 1 is not available in this version";
+      return "split of widths, heads and the vocabulary";
   }
   return "";
 }
@@ -59,7 +57,6 @@ void read_extents(ConfigSection s, Extents& extent) {
     if (axis == Axis::kReplica) continue;
     extent[at(axis)] = read(axis, 1);
     other_auto = other_auto || !extent[at(axis)];
-    if (kUnavailable.has(axis) && extent[at(axis)].value_or(1) > 1) refuse(s, name_of(axis), "1 or auto");
   }
   // Read last: its default gives way to another axis that takes what is left.
   extent[at(Axis::kReplica)] =
@@ -156,20 +153,17 @@ MeshShape resolve_mesh(const MeshSection& mesh, int ranks, ConfigSection root) {
     return shape;
   }
   for (Axis axis : kAllAxes) shape[axis] = static_cast<int>(mesh.extent[at(axis)].value_or(ranks / fixed));
-  if (open && kUnavailable.has(*open) && shape[*open] > 1) {
-    root.error("mesh." + std::string(name_of(*open)),
-               "would be " + std::to_string(shape[*open]) + " on " + given +
-                   "; above 1 is not available in this version; accepted: 1");
-    return MeshShape{.extent = {1, 1, 1, 1, 1, 1}, .order = mesh.order};
-  }
   return shape;
 }
 
 void check_batch(const RunSpec& spec, const MeshShape& mesh, ConfigSection root) {
-  const std::int64_t rows = mesh.size_of(kRowAxes);
-  const std::int64_t batch = spec.data.batch;
+  const std::int64_t rows = mesh.size_of(kRowAxes), sequence = mesh[Axis::kSequence];
+  const std::int64_t batch = spec.data.batch, microbatches = microbatches_of(spec, mesh);
+  if (spec.data.seq_len % sequence != 0)
+    root.error("data.seq_len", "does not divide by sequence " + std::to_string(sequence) +
+                                   "; accepted: a multiple of " + std::to_string(sequence));
   std::int64_t parts = 0;
-  const bool counted = checked_product({rows, spec.accumulate}, parts);
+  const bool counted = checked_product({rows, microbatches}, parts);
   if (counted && batch % parts == 0) return;
   std::string text = "does not divide by " + std::to_string(rows) + " row ranks";
   const char* separator = " (";
@@ -178,7 +172,8 @@ void check_batch(const RunSpec& spec, const MeshShape& mesh, ConfigSection root)
     text += separator + std::string(name_of(axis)) + ' ' + std::to_string(mesh[axis]);
     separator = " x ";
   }
-  text += ") times " + std::to_string(spec.accumulate) + " microbatches (accumulate)";
+  text += ") times " + std::to_string(microbatches) + " microbatches (accumulate" +
+          (mesh[Axis::kStage] > 1 ? " x pipeline.microbatches)" : ")");
   if (counted) {
     const std::int64_t below = batch - batch % parts;
     text += " = " + std::to_string(parts) +

@@ -28,27 +28,6 @@ std::optional<double> read_device(ConfigSection root) {
   return peak;
 }
 
-void read_pipeline(ConfigSection root) {
-  ConfigSection s = root.section({"pipeline", "", "the order of work over pipeline stages"});
-  constexpr std::array<std::string_view, 4> kSchedules{"gpipe", "1f1b", "interleaved", "zero_bubble"};
-  if (s.choice({"schedule", "", "pipeline schedule; only the default is available in this version"}, "1f1b",
-               kSchedules) != "1f1b") {
-    refuse(s, "schedule", "1f1b");
-  }
-  constexpr std::int64_t kMicrobatches = 4;
-  if (s.integer({"microbatches", "microbatches",
-                 "parts of a batch that are in the pipeline together; without stages "
-                 "it has no effect, and only the default is available"},
-                kMicrobatches, {.low = 1}) != kMicrobatches) {
-    refuse(s, "microbatches", std::to_string(kMicrobatches));
-  }
-  if (s.word_or_texts({"layers", "", "layers of each stage; only the default is available in this version"},
-                      "auto", "auto or a list of counts")
-          .word != "auto") {
-    refuse(s, "layers", "auto");
-  }
-}
-
 void read_reproducible(ConfigSection root) {
   if (root.is_mapping("reproducible")) return refuse(root, "reproducible", "false");
   if (root.boolean({"reproducible", "",

@@ -26,8 +26,9 @@ bool checked_product(std::initializer_list<std::int64_t> values, std::int64_t& p
 MeshSection read_mesh(ConfigSection root);
 /// device.peak; the device itself and the transport are the CPU and MPI in this version.
 std::optional<double> read_device(ConfigSection root);
+PipelineSection read_pipeline(ConfigSection root);
+std::string read_sequence_exchange(ConfigSection root);
 /// Sections whose keys are known, but of which only the defaults are available.
-void read_pipeline(ConfigSection root);
 void read_reproducible(ConfigSection root);
 void read_failure(ConfigSection root);
 

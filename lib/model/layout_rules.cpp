@@ -60,8 +60,8 @@ LayoutRules make_layout_rules(const LayoutSection& section, ConfigSection root) 
 Layout layout_of(const ParamSpec& spec, const LayoutRules& rules, const MeshShape& mesh) {
   std::vector<std::vector<Axis>> split;
   AxisSet split_axes;
-  for (LogicalAxis axis : spec.axes) {
-    split.push_back(rules.split[static_cast<std::size_t>(axis)]);
+  for (const DimMeaning& dim : spec.axes) {
+    split.push_back(rules.split[static_cast<std::size_t>(dim.axis)]);
     for (Axis by : split.back()) split_axes = split_axes.with(by);
   }
   const AxisSet storage = spec.shape.numel() >= rules.min_shard ? rules.storage : AxisSet{};

@@ -29,8 +29,18 @@ struct LayoutRules {
 LayoutRules make_layout_rules(const LayoutSection& section, ConfigSection root);
 
 /// Where a parameter lives on a mesh: its split by the table, its storage axes unless it is small, and its
-/// gradient's all-reduce over every remaining data axis.
+/// gradient's all-reduce over every remaining data axis. A parameter that tensor does not split meets its
+/// rank's share of the tokens or heads alone, so that its gradient is summed over tensor too. Key/value heads
+/// that do not divide stay whole; a vocabulary that does not divide gives the last ranks less.
 Layout layout_of(const ParamSpec& spec, const LayoutRules& rules, const MeshShape& mesh);
+
+/// Why dims cannot be split as the rules say, with the numbers: "model.heads" and "6 does not divide by
+/// tensor 4; accepted: ...". Empty when all can.
+struct SplitError {
+  std::string key, message;
+};
+std::vector<SplitError> split_errors(std::span<const ParamSpec> params, const LayoutRules& rules,
+                                     const MeshShape& mesh);
 
 /// The groups over which parameters of these layouts are gathered and reduced, each once: a mesh must have
 /// them.

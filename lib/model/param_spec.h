@@ -17,6 +17,13 @@ inline constexpr int kLogicalAxisCount = 5;
 /// "vocab", "width", "heads", "kv_heads", "mlp".
 std::string_view name_of(LogicalAxis axis);
 
+/// The meaning of a dim, and in how many indivisible units (heads) it may be cut; 0: element by element.
+struct DimMeaning {
+  DimMeaning(LogicalAxis meaning, std::int64_t parts = 0) : axis(meaning), units(parts) {}
+  LogicalAxis axis;
+  std::int64_t units;
+};
+
 struct Init {
   double stddev = 0;  ///< of a normal distribution around 0; 0: the constant below
   double constant = 0;
@@ -25,9 +32,9 @@ struct Init {
 };
 
 struct ParamSpec {
-  std::string name;               ///< "layers.3.attention.wq"; the same name twice is one tied parameter
-  Shape shape;                    ///< global
-  std::vector<LogicalAxis> axes;  ///< one a dim
+  std::string name;              ///< "layers.3.attention.wq"; the same name twice is one tied parameter
+  Shape shape;                   ///< global
+  std::vector<DimMeaning> axes;  ///< one a dim
   Init init;
 
   /// Weight decay goes to matrices, not to norms and biases.

@@ -12,7 +12,11 @@ enum class Act : std::uint8_t {
   kBackward,        ///< B: input and weight gradients
   kBackwardInput,   ///< I: input gradients alone
   kBackwardWeight,  ///< W: the weight gradients that I put off
-  kReduceGrads,     ///< R: sum a chunk's gradients over ranks; directly behind the backward it belongs to
+  kSendForward,     ///< SF: a chunk's outputs go to the next virtual stage
+  kRecvForward,  ///< RF: a chunk's inputs are awaited from the previous virtual stage; posted, never blocking
+  kSendBackward,  ///< SB: the gradients of a chunk's inputs go to the previous virtual stage
+  kRecvBackward,  ///< RB: the gradients of a chunk's outputs are awaited from the next virtual stage
+  kReduceGrads,   ///< R: sum a chunk's gradients over ranks; directly behind the backward it belongs to
 };
 
 struct Action {
@@ -22,20 +26,18 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
+/// What one rank does in one step.
 using Program = std::vector<Action>;
 
-/// "0F0 0B0 0R0": chunk, act, microbatch.
+/// "0F0 0SF0 0B0 0R0": chunk, act, microbatch.
+std::string to_text(const Action& action);
 std::string to_text(const Program& program);
 
-/// The program without pipelining: F0 B0 F1 B1 ..., gradients reduced after the last backward, or after each
-/// one when `reduce_each`.
-Program sequential_program(int microbatches, bool reduce_each);
-/// The same with the weight gradients of each microbatch in an action of their own: F0 I0 W0 F1 I1 W1 ...
-Program split_backward_program(int microbatches, bool reduce_each);
-
-/// Checks that every microbatch of 0..microbatches-1 is run forward once, then backward once (B, or I then
-/// W), in that order, that a reduction follows a B or W, and that the program ends with one. Throws Error
-/// with the program's text.
-void check_program(const Program& program, int microbatches);
+/// The pipeline a program runs in. Chunk c of stage s is virtual stage c * stages + s: chunks of the chain go
+/// round the stages. One stage has one chunk.
+struct PipelineShape {
+  int stages = 1, microbatches = 1, chunks = 1;
+  int virtual_stages() const { return stages * chunks; }
+};
 
 }  // namespace dew

@@ -49,6 +49,7 @@ void Console::head(const RunSetup& setup, const HostResources& host, double peak
   if (!log_.enabled()) return;
   const RunSpec& spec = setup.spec;
   const Topology& topology = setup.topology;
+  const std::int64_t microbatches = microbatches_of(spec, setup.mesh);
   const std::string dtype(name_of(spec.precision.compute));
   line(format("dew_train %s: %s", std::string(kVersion).c_str(), spec.run.name.c_str()));
   line(format(
@@ -68,8 +69,7 @@ void Console::head(const RunSetup& setup, const HostResources& host, double peak
               setup.source->describe().c_str(),
               format_count(static_cast<double>(setup.source->tokens(Split::kTrain))).c_str(),
               format_count(static_cast<double>(setup.source->tokens(Split::kValidation))).c_str(),
-              ll(spec.data.batch), ll(spec.data.seq_len), ll(spec.accumulate),
-              spec.accumulate == 1 ? "" : "es"));
+              ll(spec.data.batch), ll(spec.data.seq_len), ll(microbatches), microbatches == 1 ? "" : "es"));
   if (setup.mesh[Axis::kFsdp] > 1 && setup.plan.audit.sharded == 0)
     line(format("warning: fsdp %d shards nothing: no parameter has layout.min_shard = %lld elements",
                 setup.mesh[Axis::kFsdp], ll(spec.layout.min_shard)));

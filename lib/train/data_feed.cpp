@@ -12,7 +12,7 @@ RowSplit row_split(const RunSpec& spec, const MeshShape& shape, const MeshCoord&
   split.batch = spec.data.batch;
   split.rank = shape.index_in(kRowAxes, coord);
   split.ranks = shape.size_of(kRowAxes);
-  split.microbatches = spec.accumulate;
+  split.microbatches = microbatches_of(spec, shape);
   return split;
 }
 
@@ -58,7 +58,7 @@ StepData DataFeed::step(std::int64_t step, const Placements& placements, Stream&
   {
     ScopeTimer timer(data.read_seconds);
     KernelScope scope(stream, KernelKind::kDataWait, 0, 0);
-    for (std::int64_t m = 0; m < spec_.accumulate; ++m)
+    for (std::int64_t m = 0; m < microbatches_of(spec_, mesh_.shape()); ++m)
       data.microbatches.push_back({reader_->train(step, m, stream), 1, placements});
   }
   data.wait_seconds = set_loss_scale(data.microbatches, mesh_, ranks_);
@@ -72,15 +72,16 @@ Microbatch DataFeed::validation(std::int64_t index, const Placements& placements
 std::int64_t DataFeed::validation_batches() const {
   const std::int64_t all = reader_->validation_batches();
   if (!spec_.eval.batches || *spec_.eval.batches > all) return all;
-  return std::min(all, *spec_.eval.batches * spec_.accumulate);
+  return std::min(all, *spec_.eval.batches * microbatches_of(spec_, mesh_.shape()));
 }
 
 std::vector<Microbatch> dry_microbatches(const RunSpec& spec, const MeshShape& mesh,
                                          const Placements& placements, Stream& stream) {
-  const std::int64_t rows = spec.data.batch / (mesh.size_of(kRowAxes) * spec.accumulate);
+  const std::int64_t count = microbatches_of(spec, mesh);
+  const std::int64_t rows = spec.data.batch / (mesh.size_of(kRowAxes) * count);
   const std::int64_t length = spec.data.seq_len / mesh[Axis::kSequence];
   std::vector<Microbatch> microbatches;
-  for (std::int64_t m = 0; m < spec.accumulate; ++m) {
+  for (std::int64_t m = 0; m < count; ++m) {
     Batch batch;
     batch.tokens = Tensor::empty({rows, length}, DType::kI32, stream, Owner::kBuffers);
     batch.targets = Tensor::empty({rows, length}, DType::kI32, stream, Owner::kBuffers);
