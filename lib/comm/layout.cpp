@@ -57,6 +57,14 @@ Layout::Layout(const Shape& global, std::vector<std::vector<Axis>> split_by, Axi
   reduce_ = above_one(reduce, mesh);
 }
 
+AxisSet Layout::split_axes(int dim) const {
+  AxisSet axes;
+  if (static_cast<std::size_t>(dim) < split_by_.size())
+    for (Axis axis : split_by_[static_cast<std::size_t>(dim)])
+      if (mesh_[axis] > 1) axes = axes.with(axis);
+  return axes;
+}
+
 Slab Layout::compute_slab(const MeshCoord& coord) const {
   Slab slab{global_, std::vector<std::int64_t>(static_cast<std::size_t>(global_.dims()), 0), global_};
   Extents extents{};
@@ -94,7 +102,7 @@ Range Layout::storage_range(const MeshCoord& coord) const {
 }
 
 bool Layout::owns(const MeshCoord& coord) const {
-  const AxisSet copies = kEveryAxis - split_axes_ - storage_;
+  const AxisSet copies = kEveryAxis - split_axes_ - storage_ - AxisSet{Axis::kStage};
   for (Axis axis : kAllAxes) {
     if (copies.has(axis) && coord[static_cast<std::size_t>(axis)] != 0) return false;
   }

@@ -37,6 +37,7 @@ class Layout {
 
   const Shape& global() const { return global_; }
   AxisSet split_axes() const { return split_axes_; }
+  AxisSet split_axes(int dim) const;                 ///< those of one dim
   AxisSet storage_axes() const { return storage_; }  ///< gradient: reduce-scatter over these (extent above 1)
   AxisSet reduce_axes() const { return reduce_; }    ///< gradient: all-reduce over these
 
@@ -48,8 +49,9 @@ class Layout {
   /// Elements of one storage chunk, the same on every rank of the storage group: ceil(slab / ranks), rounded
   /// up to 16 so that every chunk starts aligned; the whole slab where the storage group is one rank.
   std::int64_t chunk(const MeshCoord& coord) const;
-  /// True on the one rank among those that hold the same elements which counts them in norms and writes them
-  /// to disk: coordinate 0 on every axis that neither splits nor stores.
+  /// True on the one rank of a stage among those that hold the same elements which counts them in norms and
+  /// writes them to disk: coordinate 0 on every axis that neither splits nor stores. Which stages hold a
+  /// parameter is not the layout's matter.
   bool owns(const MeshCoord& coord) const;
 
   /// The rectangles of the global tensor that a range of this rank's slab covers, in row-major order: at most

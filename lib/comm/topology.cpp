@@ -176,6 +176,28 @@ AxisSet axes_across_nodes(const MeshShape& shape, const Topology& topology) {
   return across;
 }
 
+namespace {
+
+/// The ranks that a group of this axis spans, since the axes inside it lie between its members.
+int span_of(const MeshShape& shape, Axis axis) {
+  int span = 1;
+  for (std::size_t i = kAxisCount; i-- > 0;) {
+    span *= shape[shape.order[i]];
+    if (shape.order[i] == axis) break;
+  }
+  return span;
+}
+
+/// A group fits equal nodes when it lies within one, or takes the same number of members from each node it
+/// touches.
+bool fits_nodes(const MeshShape& shape, Axis axis, int ranks_of_node) {
+  const int span = span_of(shape, axis), stride = span / shape[axis];
+  if (ranks_of_node % span == 0 || stride % ranks_of_node == 0) return true;
+  return span % ranks_of_node == 0 && ranks_of_node % stride == 0;
+}
+
+}  // namespace
+
 std::vector<std::string> crossing_errors(const MeshShape& shape, const Topology& topology, AxisSet allowed) {
   const AxisSet refused = axes_across_nodes(shape, topology) - allowed;
   std::string names;
@@ -184,13 +206,16 @@ std::vector<std::string> crossing_errors(const MeshShape& shape, const Topology&
   }
   std::vector<std::string> messages;
   for (Axis axis : shape.order) {
-    if (!refused.has(axis)) continue;
     const std::string name(name_of(axis));
-    // The ranks that a group of this axis spans, since the axes inside it lie between its members.
-    int span = 1;
-    for (std::size_t i = kAxisCount; i-- > 0;) {
-      span *= shape[shape.order[i]];
-      if (shape.order[i] == axis) break;
+    const int span = span_of(shape, axis);
+    if (!refused.has(axis)) {
+      const int local = topology.world_size / topology.node_count;
+      if (shape[axis] > 1 && topology.equal_nodes() && !fits_nodes(shape, axis, local))
+        messages.push_back("mesh." + name + ": its groups of " + std::to_string(shape[axis]) +
+                           " spread over " + plural(span, "neighbouring rank") +
+                           " and would straddle nodes of " + plural(local, "rank") +
+                           "; accepted: sizes that divide a node or fill whole nodes");
+      continue;
     }
     const std::string inside = topology.equal_nodes()
                                    ? plural(topology.world_size / topology.node_count, "rank") + " a node"

@@ -34,8 +34,8 @@ struct Topology {
 /// The axes, of extent above 1, whose groups have members on more than one node.
 AxisSet axes_across_nodes(const MeshShape& shape, const Topology& topology);
 
-/// Checks that only `allowed` axes cross nodes. Returns one message (with the axis, its extent and the ranks
-/// of a node) for each that does and may not.
+/// Checks that only `allowed` axes cross nodes, and that those which cross equal nodes take as many ranks of
+/// each. Returns one message (with the axis, its extent and the ranks of a node) for each that does not.
 std::vector<std::string> crossing_errors(const MeshShape& shape, const Topology& topology, AxisSet allowed);
 
 /// The printed map: a line an axis of extent above 1 (extent, within a node or across nodes), then which

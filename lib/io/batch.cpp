@@ -107,12 +107,14 @@ Batch BatchReader::make(Split split, std::span<const std::int64_t> windows, Stre
   batch.tokens = Tensor::empty(shape, DType::kI32, stream, Owner::kBuffers);
   batch.targets = Tensor::empty(shape, DType::kI32, stream, Owner::kBuffers);
   batch.first_position = part_.begin;
-  batch.valid = length * std::count_if(windows.begin(), windows.end(), [](std::int64_t w) { return w >= 0; });
+  batch.valid = length * shape.dim(0);
   if (stream.device().is_meta() || length == 0) return batch;
 
   std::int32_t* tokens = batch.tokens.data<std::int32_t>();
   std::int32_t* targets = batch.targets.data<std::int32_t>();
+  batch.valid = 0;
   std::vector<std::int32_t> ids(static_cast<std::size_t>(length) + 1);
+  std::vector<std::uint8_t> counts(static_cast<std::size_t>(length));
   for (const std::int64_t window : windows) {
     if (window == kPaddingRow) {
       std::fill_n(tokens, length, 0);
@@ -120,7 +122,9 @@ Batch BatchReader::make(Split split, std::span<const std::int64_t> windows, Stre
     } else {
       source_.read(split, window * seq_len_ + part_.begin, ids);
       std::copy_n(ids.begin(), length, tokens);
-      std::copy_n(ids.begin() + 1, length, targets);
+      source_.read_mask(split, window * seq_len_ + part_.begin + 1, counts);
+      for (std::size_t i = 0; i < counts.size(); ++i) targets[i] = counts[i] != 0 ? ids[i + 1] : kNoTarget;
+      batch.valid += std::count(counts.begin(), counts.end(), std::uint8_t{1});
     }
     tokens += length;
     targets += length;

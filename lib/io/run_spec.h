@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
@@ -23,6 +24,7 @@ struct MeshSection {
   std::array<std::optional<std::int64_t>, kAxisCount> extent;  ///< nullopt: auto
   std::array<Axis, kAxisCount> order = kAllAxes;
   AxisSet across_nodes;
+  bool hybrid = false;                ///< fsdp is auto and replica is not given: the nodes decide
   std::optional<std::int64_t> ranks;  ///< for a plan only
 };
 enum class ReduceWhen : std::uint8_t { kStep, kMicrobatch };
@@ -33,6 +35,8 @@ struct LayoutSection {
   std::map<std::string, std::vector<Axis>> rules;
 };
 enum class PipelineSchedule : std::uint8_t { kGpipe, kOneFOneB, kInterleaved, kZeroBubble };
+/// "gpipe", "1f1b", "interleaved", "zero_bubble".
+std::string_view name_of(PipelineSchedule schedule);
 struct PipelineSection {
   PipelineSchedule schedule = PipelineSchedule::kOneFOneB;
   std::int64_t microbatches = 4;  ///< of a step, while there are stages
@@ -102,9 +106,10 @@ struct RunSpec {
 /// contract that do not work yet are refused by name.
 RunSpec read_run_spec(ConfigSection root);
 
-/// The mesh of a spec on this many ranks: `auto` takes what is left. Notes errors with the numbers that do
-/// not fit and then returns extents of 1.
-MeshShape resolve_mesh(const MeshSection& mesh, int ranks, ConfigSection root);
+/// The mesh of a spec on this many ranks, on `nodes` equal nodes: `auto` takes what is left. With `fsdp:
+/// auto` and no replica given, fsdp fills a node and replica takes the nodes, where the sizes allow. Notes
+/// errors with the numbers that do not fit and then returns extents of 1.
+MeshShape resolve_mesh(const MeshSection& mesh, int ranks, int nodes, ConfigSection root);
 
 /// Microbatches of a step on a mesh: `accumulate`, times `pipeline.microbatches` where there are stages.
 std::int64_t microbatches_of(const RunSpec& spec, const MeshShape& mesh);

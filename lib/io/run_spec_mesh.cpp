@@ -27,7 +27,9 @@ std::string_view meaning_of(Axis axis) {
     case Axis::kStage:
       return "pipeline stages: consecutive layers";
     case Axis::kFsdp:
-      return "fully sharded data parallel: ranks that share the state of one copy";
+      return "fully sharded data parallel: ranks that share the state of one copy; auto without replica: a "
+             "node, "
+             "where the sizes allow";
     case Axis::kExpert:
       return "split of experts; rows of the batch for every other weight";
     case Axis::kSequence:
@@ -48,7 +50,8 @@ std::string product_text(const Extents& extent) {
   return text;
 }
 
-void read_extents(ConfigSection s, Extents& extent) {
+void read_extents(ConfigSection s, MeshSection& mesh) {
+  Extents& extent = mesh.extent;
   const auto read = [&](Axis axis, std::optional<std::int64_t> fallback) {
     return s.integer_or({name_of(axis), "ranks", meaning_of(axis)}, "auto", fallback, {.low = 1});
   };
@@ -58,6 +61,7 @@ void read_extents(ConfigSection s, Extents& extent) {
     extent[at(axis)] = read(axis, 1);
     other_auto = other_auto || !extent[at(axis)];
   }
+  mesh.hybrid = !s.has("replica") && !extent[at(Axis::kFsdp)];
   // Read last: its default gives way to another axis that takes what is left.
   extent[at(Axis::kReplica)] =
       read(Axis::kReplica, other_auto ? std::optional<std::int64_t>(1) : std::nullopt);
@@ -105,7 +109,7 @@ std::vector<Axis> axes_of(ConfigSection section, const std::string& key,
 MeshSection read_mesh(ConfigSection root) {
   ConfigSection s = root.section({"mesh", "", "axes over which ranks are laid out"});
   MeshSection mesh;
-  read_extents(s, mesh.extent);
+  read_extents(s, mesh);
   const std::vector<Axis> order =
       axes_of(s, "order",
               s.texts({"order", "", "axes, outermost first; ranks along the last are neighbours in a node"},
@@ -129,7 +133,24 @@ MeshSection read_mesh(ConfigSection root) {
   return mesh;
 }
 
-MeshShape resolve_mesh(const MeshSection& mesh, int ranks, ConfigSection root) {
+namespace {
+
+/// Whole copies of the state for `fsdp: auto`: one a node, when the axes inside fit a node; else as many as
+/// leave whole nodes to the stages; else one.
+std::int64_t hybrid_replicas(const Extents& extent, std::int64_t ranks, std::int64_t nodes) {
+  std::int64_t inside = 1;
+  for (Axis axis : {Axis::kExpert, Axis::kSequence, Axis::kTensor}) inside *= extent[at(axis)].value_or(1);
+  const std::int64_t stages = extent[at(Axis::kStage)].value_or(1), node = ranks / nodes;
+  if (node % (inside * stages) == 0) return nodes;
+  return nodes % stages == 0 && node % inside == 0 ? nodes / stages : 1;
+}
+
+}  // namespace
+
+MeshShape resolve_mesh(const MeshSection& given_mesh, int ranks, int nodes, ConfigSection root) {
+  MeshSection mesh = given_mesh;
+  if (mesh.hybrid && nodes > 1 && check_autos(mesh.extent, root))
+    mesh.extent[at(Axis::kReplica)] = hybrid_replicas(mesh.extent, ranks, nodes);
   MeshShape shape;
   shape.order = mesh.order;
   if (!check_autos(mesh.extent, root)) return shape;

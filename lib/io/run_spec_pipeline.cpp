@@ -5,10 +5,19 @@
 
 namespace dew {
 
+namespace {
+
+constexpr std::array<std::string_view, 4> kSchedules{"gpipe", "1f1b", "interleaved", "zero_bubble"};
+
+}  // namespace
+
+std::string_view name_of(PipelineSchedule schedule) {
+  return kSchedules[static_cast<std::size_t>(schedule)];
+}
+
 PipelineSection read_pipeline(ConfigSection root) {
   ConfigSection s = root.section({"pipeline", "", "the order of work over pipeline stages"});
   PipelineSection pipeline;
-  constexpr std::array<std::string_view, 4> kSchedules{"gpipe", "1f1b", "interleaved", "zero_bubble"};
   const std::string schedule = s.choice(
       {"schedule", "",
        "gpipe: all forwards, then all backwards; 1f1b: fewer microbatches in memory; interleaved: 1f1b "

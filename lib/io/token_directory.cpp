@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
+#include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -18,10 +21,22 @@ struct SplitFile {
   std::string path;
   MappedFile file;
   std::int64_t tokens;
+  std::optional<MappedFile> mask;
 };
 
+/// The loss mask beside a split, where there is one.
+std::optional<MappedFile> open_mask(const std::string& directory, std::string_view name, std::int64_t count) {
+  const std::string path = directory + '/' + std::string(name);
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  MappedFile file(path, "data.tokens");
+  if (static_cast<std::int64_t>(file.bytes().size()) != count)
+    throw ConfigError("data.tokens: " + path + ": holds " + std::to_string(file.bytes().size()) +
+                      " bytes; accepted: one for each of the " + std::to_string(count) + " tokens");
+  return file;
+}
+
 SplitFile open_split(const std::string& directory, std::string_view name, TokenType type,
-                     std::string_view count_key, std::int64_t count) {
+                     std::string_view count_key, std::int64_t count, std::string_view mask) {
   const std::string path = directory + '/' + std::string(name);
   MappedFile file(path, "data.tokens");
   const auto bytes = static_cast<std::int64_t>(file.bytes().size());
@@ -36,7 +51,7 @@ SplitFile open_split(const std::string& directory, std::string_view name, TokenT
                       std::string(name_of(type)) + ", but " + std::string(kMetaFile) + " says " +
                       std::string(count_key) + " " + std::to_string(count));
   }
-  return {path, std::move(file), count};
+  return {path, std::move(file), count, open_mask(directory, mask, count)};
 }
 
 /// Widens ids and returns the largest, 0 for none.
@@ -62,8 +77,10 @@ class TokenDirectory final : public TokenSource {
   TokenDirectory(std::string directory, TokenMeta meta)
       : directory_(std::move(directory)),
         meta_(std::move(meta)),
-        splits_{open_split(directory_, kTrainFile, meta_.type, "train_tokens", meta_.train_tokens),
-                open_split(directory_, kValidationFile, meta_.type, "val_tokens", meta_.val_tokens)} {}
+        splits_{
+            open_split(directory_, kTrainFile, meta_.type, "train_tokens", meta_.train_tokens, kTrainMask),
+            open_split(directory_, kValidationFile, meta_.type, "val_tokens", meta_.val_tokens,
+                       kValidationMask)} {}
 
   std::int64_t vocab_size() const override { return meta_.vocab_size; }
   std::int64_t tokens(Split split) const override { return file_of(split).tokens; }
@@ -76,6 +93,19 @@ class TokenDirectory final : public TokenSource {
         source.file.bytes().data() + begin * static_cast<std::int64_t>(size_of(meta_.type));
     const std::uint32_t largest = widen(meta_.type, first, ids);
     if (!ids.empty() && largest >= meta_.vocab_size) refuse_id(source, begin, ids);
+  }
+
+  void read_mask(Split split, std::int64_t begin, std::span<std::uint8_t> counts) const override {
+    const SplitFile& source = file_of(split);
+    if (!source.mask) return TokenSource::read_mask(split, begin, counts);
+    const auto count = static_cast<std::int64_t>(counts.size());
+    DEW_CHECK(begin >= 0 && begin + count <= source.tokens, source.path, begin, count, source.tokens);
+    std::memcpy(counts.data(), source.mask->bytes().data() + begin, counts.size());
+    const auto wrong = std::find_if(counts.begin(), counts.end(), [](std::uint8_t b) { return b > 1; });
+    if (wrong != counts.end())
+      throw Error(source.path + ": the loss mask of token " +
+                  std::to_string(begin + (wrong - counts.begin())) + " is " + std::to_string(*wrong) +
+                  "; accepted: 0 and 1");
   }
 
   void will_need(Split split, std::int64_t begin, std::int64_t count) const override {
@@ -110,6 +140,10 @@ class TokenDirectory final : public TokenSource {
 };
 
 }  // namespace
+
+void TokenSource::read_mask(Split, std::int64_t, std::span<std::uint8_t> counts) const {
+  std::fill(counts.begin(), counts.end(), std::uint8_t{1});
+}
 
 std::unique_ptr<TokenSource> open_token_directory(const std::string& directory) {
   return std::make_unique<TokenDirectory>(directory,

@@ -11,6 +11,8 @@ namespace dew {
 
 inline constexpr std::string_view kTrainFile = "train.bin";
 inline constexpr std::string_view kValidationFile = "val.bin";
+inline constexpr std::string_view kTrainMask = "train.mask";
+inline constexpr std::string_view kValidationMask = "val.mask";
 inline constexpr std::string_view kMetaFile = "meta.json";
 
 /// How an id is stored: unsigned, little-endian.

@@ -18,14 +18,19 @@ class TokenSource {
   virtual std::int64_t tokens(Split split) const = 0;
   /// ids[i] = the id at begin + i. Throws Error on an id that is not below vocab_size, naming its place.
   virtual void read(Split split, std::int64_t begin, std::span<std::int32_t> ids) const = 0;
+  /// counts[i] = 1 where the id at begin + i counts in the loss as a target, else 0; all 1 for a source
+  /// without loss masks.
+  virtual void read_mask(Split split, std::int64_t begin, std::span<std::uint8_t> counts) const;
   /// A hint that these ids are read next; returns at once.
   virtual void will_need(Split split, std::int64_t begin, std::int64_t count) const = 0;
   /// For the head: "text (2 files, 1.1 MB, bytes)".
   virtual std::string describe() const = 0;
 };
 
-/// A directory with train.bin, val.bin and meta.json, memory-mapped. Throws ConfigError (path data.tokens)
-/// naming the file and what is wrong: missing, odd size, another token count than meta says, unknown dtype.
+/// A directory with train.bin, val.bin and meta.json, memory-mapped, and perhaps the loss masks train.mask
+/// and val.mask: a byte a token, 1 where it counts as a target and 0 where it does not. Throws ConfigError
+/// (path data.tokens) naming the file and what is wrong: missing, odd size, another token count than meta
+/// says, unknown dtype.
 std::unique_ptr<TokenSource> open_token_directory(const std::string& directory);
 /// Files read as bytes (vocabulary 256), one after the other, memory-mapped; the last `validation` share
 /// validates. Throws ConfigError (path data.text).

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/timer.h"
 #include "base/version.h"
+#include "train/schedule_check.h"
 
 namespace dew {
 namespace {
@@ -45,7 +46,31 @@ std::string axes_text(const MeshShape& mesh) {
   return text.empty() ? "one rank" : text;
 }
 
-void Console::head(const RunSetup& setup, const HostResources& host, double peak_flops) {
+void Console::pipeline_lines(const RunSetup& setup) {
+  const ChainCut& cut = setup.cut;
+  if (cut.stages == 1) return;
+  const PipelineShape shape{cut.stages, static_cast<int>(microbatches_of(setup.spec, setup.mesh)),
+                            cut.chunks};
+  const std::vector<Program> programs = step_programs(setup.spec, setup.mesh, cut);
+  const ActionTimes even;
+  const ScheduleReport report = check_schedule(programs, shape, {&even, 1});
+  line(format(
+      "pipeline: %s, %d microbatches, blocks %s%s; at most %d live at once, bubble %.1f%% where all "
+      "blocks cost alike",
+      std::string(name_of(setup.spec.pipeline.schedule)).c_str(), shape.microbatches, cut.str().c_str(),
+      cut.chunks > 1 ? " (chunks go round the stages)" : "", report.most_live(), 100 * report.bubble()));
+}
+
+void Console::sequence_lines(const RunSetup& setup, const SequencePolicy& sequence) {
+  for (const SequenceCall& call : setup.attention_calls) {
+    const ExchangeChoice choice = sequence.choose(call);
+    line(format("attention over sequence: %s for %s: %s", std::string(name_of(choice.exchange)).c_str(),
+                call.str().c_str(), choice.reason.c_str()));
+  }
+}
+
+void Console::head(const RunSetup& setup, const SequencePolicy& sequence, const HostResources& host,
+                   double peak_flops) {
   if (!log_.enabled()) return;
   const RunSpec& spec = setup.spec;
   const Topology& topology = setup.topology;
@@ -70,6 +95,8 @@ void Console::head(const RunSetup& setup, const HostResources& host, double peak
               format_count(static_cast<double>(setup.source->tokens(Split::kTrain))).c_str(),
               format_count(static_cast<double>(setup.source->tokens(Split::kValidation))).c_str(),
               ll(spec.data.batch), ll(spec.data.seq_len), ll(microbatches), microbatches == 1 ? "" : "es"));
+  pipeline_lines(setup);
+  sequence_lines(setup, sequence);
   if (setup.mesh[Axis::kFsdp] > 1 && setup.plan.audit.sharded == 0)
     line(format("warning: fsdp %d shards nothing: no parameter has layout.min_shard = %lld elements",
                 setup.mesh[Axis::kFsdp], ll(spec.layout.min_shard)));

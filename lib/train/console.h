@@ -28,7 +28,8 @@ class Console {
   /// `terminal`: refresh a progress line in place.
   Console(const Log& log, bool terminal) : log_(log), terminal_(terminal) {}
 
-  void head(const RunSetup& setup, const HostResources& host, double peak_flops);
+  void head(const RunSetup& setup, const SequencePolicy& sequence, const HostResources& host,
+            double peak_flops);
   void line(const std::string& text);
   void step(const StepReport& report);
   void evaluation(std::int64_t step, double loss);
@@ -38,6 +39,9 @@ class Console {
   void finish();
 
  private:
+  void pipeline_lines(const RunSetup& setup);
+  void sequence_lines(const RunSetup& setup, const SequencePolicy& sequence);
+
   const Log& log_;
   bool terminal_;
   bool shown_ = false;

@@ -75,17 +75,18 @@ std::int64_t DataFeed::validation_batches() const {
   return std::min(all, *spec_.eval.batches * microbatches_of(spec_, mesh_.shape()));
 }
 
-std::vector<Microbatch> dry_microbatches(const RunSpec& spec, const MeshShape& mesh,
+std::vector<Microbatch> dry_microbatches(const RunSpec& spec, const MeshShape& mesh, const MeshCoord& coord,
                                          const Placements& placements, Stream& stream) {
   const std::int64_t count = microbatches_of(spec, mesh);
   const std::int64_t rows = spec.data.batch / (mesh.size_of(kRowAxes) * count);
-  const std::int64_t length = spec.data.seq_len / mesh[Axis::kSequence];
+  const PositionRange part = position_range(spec, mesh, coord);
   std::vector<Microbatch> microbatches;
   for (std::int64_t m = 0; m < count; ++m) {
     Batch batch;
-    batch.tokens = Tensor::empty({rows, length}, DType::kI32, stream, Owner::kBuffers);
-    batch.targets = Tensor::empty({rows, length}, DType::kI32, stream, Owner::kBuffers);
-    batch.valid = rows * length;
+    batch.tokens = Tensor::empty({rows, part.length}, DType::kI32, stream, Owner::kBuffers);
+    batch.targets = Tensor::empty({rows, part.length}, DType::kI32, stream, Owner::kBuffers);
+    batch.first_position = part.begin;
+    batch.valid = rows * part.length;
     microbatches.push_back({std::move(batch), 1, placements});
   }
   return microbatches;

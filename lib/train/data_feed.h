@@ -55,8 +55,8 @@ class DataFeed {
   std::optional<BatchReader> reader_;
 };
 
-/// Batches of the right shapes without memory, for a dry run on a meta stream.
-std::vector<Microbatch> dry_microbatches(const RunSpec& spec, const MeshShape& mesh,
+/// Batches of the right shapes without memory, for a dry run on a meta stream as the rank at `coord`.
+std::vector<Microbatch> dry_microbatches(const RunSpec& spec, const MeshShape& mesh, const MeshCoord& coord,
                                          const Placements& placements, Stream& stream);
 
 }  // namespace dew

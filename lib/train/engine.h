@@ -20,7 +20,13 @@ struct EngineParts {
   const Model& model;
   const LayoutRules& rules;
   const RematPolicy& remat;
+  const ChainCut& cut;
+  const SequencePolicy& sequence;
 };
+
+/// The lowered program of every stage for the spec's schedule, checked by simulation. Throws Error when the
+/// simulation finds a fault.
+std::vector<Program> step_programs(const RunSpec& spec, const MeshShape& mesh, const ChainCut& cut);
 
 class Engine {
  public:
@@ -32,6 +38,7 @@ class Engine {
   /// Optimizer step (counted from 1) and moving average.
   void update(std::int64_t step, double lr, double gradient_scale);
   double evaluate(const Microbatch& microbatch) { return executor_.evaluate(microbatch); }
+  StageExecutor& executor() { return executor_; }
 
   /// Fresh weights from the seed; zero moments; the average equal to the weights.
   void initialize();
@@ -44,7 +51,6 @@ class Engine {
   ParamStore& store() { return store_; }
   const AdamW& optimizer() const { return optimizer_; }
   const Program& program() const { return program_; }
-  /// Placement of one value a token on this mesh: sharded over the data axes of extent above 1.
   const Placements& token_placements() const { return token_placements_; }
 
  private:

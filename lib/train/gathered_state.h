@@ -10,8 +10,8 @@
 
 namespace dew {
 
-/// Every parameter's values as one f64 vector a parameter, on every rank: `local` names the tensor of a
-/// parameter's shard. Exact: each element has one owner. Collective over `ranks`.
+/// The values of every parameter of the model as one f64 vector each, on every rank: `local` names the
+/// tensor of a parameter's shard. Exact: each element has one owner. Collective over `ranks`.
 template <class Local>
 std::vector<std::vector<double>> gather_whole(const ParamStore& store, const HostGroup& ranks,
                                               const Local& local);
@@ -24,9 +24,10 @@ template <class Local>
 std::vector<std::vector<double>> gather_whole(const ParamStore& store, const HostGroup& ranks,
                                               const Local& local) {
   std::vector<std::vector<double>> all;
-  for (const ShardedParameter& param : store.params()) {
-    std::vector<double> whole(static_cast<std::size_t>(param.spec.shape.numel()), 0.0);
-    if (param.owned) place_owned(store, param, local(param), whole);
+  for (std::size_t i = 0; i < store.specs().size(); ++i) {
+    std::vector<double> whole(static_cast<std::size_t>(store.specs()[i].shape.numel()), 0.0);
+    const ShardedParameter* param = store.find(static_cast<int>(i));
+    if (param != nullptr && param->owned) place_owned(store, *param, local(*param), whole);
     // In pieces: a sum in rank order holds every rank's part of it at one time.
     constexpr std::size_t kPiece = 1 << 16;
     for (std::size_t at = 0; at < whole.size(); at += kPiece)

@@ -9,11 +9,12 @@
 namespace dew {
 
 StepSums sum_step(const ParamStore& store, double local_loss, Wishes wishes, const HostGroup& ranks) {
-  // Ranks along tensor hold the same loss: the first of them speaks for all.
-  const bool counts = store.mesh().coord(Axis::kTensor) == 0;
-  std::vector<double> values{counts ? local_loss : 0.0, wishes.stop ? 1.0 : 0.0, wishes.save ? 1.0 : 0.0};
+  std::vector<double> values{local_loss, wishes.stop ? 1.0 : 0.0, wishes.save ? 1.0 : 0.0};
+  values.resize(values.size() + store.specs().size(), 0.0);
   for (const ShardedParameter& param : store.params())
-    values.push_back(param.owned ? kernels::sum_of_squares(store.stream(), param.gradient) : 0.0);
+    if (param.owned)
+      values[3 + static_cast<std::size_t>(param.index)] =
+          kernels::sum_of_squares(store.stream(), param.gradient);
   StepSums sums;
   {
     ScopeTimer timer(sums.wait_seconds);
@@ -35,7 +36,7 @@ std::string non_finite(const ParamStore& store, const StepSums& sums) {
   for (std::size_t i = 0; i < sums.squares.size(); ++i) {
     if (std::isfinite(sums.squares[i])) continue;
     return text + (text.empty() ? "" : "; ") +
-           format("gradient of %s is not finite (sum of squares %g)", store.params()[i].spec.name.c_str(),
+           format("gradient of %s is not finite (sum of squares %g)", store.specs()[i].name.c_str(),
                   sums.squares[i]);
   }
   if (text.empty() && !std::isfinite(sums.grad_norm))
@@ -44,16 +45,17 @@ std::string non_finite(const ParamStore& store, const StepSums& sums) {
 }
 
 void check_finite_weights(const ParamStore& store, std::int64_t step, const HostGroup& ranks) {
-  std::vector<double> squares;
+  std::vector<double> squares(store.specs().size(), 0.0);
   for (const ShardedParameter& param : store.params())
-    squares.push_back(param.owned ? kernels::sum_of_squares(store.stream(), param.master) : 0.0);
+    if (param.owned)
+      squares[static_cast<std::size_t>(param.index)] = kernels::sum_of_squares(store.stream(), param.master);
   ranks.sum(squares);
   for (std::size_t i = 0; i < squares.size(); ++i)
     if (!std::isfinite(squares[i]))
       throw SharedError(
           format("step %lld: weights of %s are not finite after the update (learning rate too large?); "
                  "nothing of this step is saved",
-                 static_cast<long long>(step), store.params()[i].spec.name.c_str()));
+                 static_cast<long long>(step), store.specs()[i].name.c_str()));
 }
 
 double clip_factor(double norm, double limit) {

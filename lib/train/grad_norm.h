@@ -13,7 +13,7 @@ namespace dew {
 struct StepSums {
   double loss = 0;              ///< of the whole global batch
   double grad_norm = 0;         ///< before clipping
-  std::vector<double> squares;  ///< by parameter: sum of squared gradient elements
+  std::vector<double> squares;  ///< by parameter of the model: sum of squared gradient elements
   bool stop = false;            ///< some rank was asked to stop
   bool save = false;            ///< some rank finds that a save is due
   double wait_seconds = 0;      ///< this rank's wait in the agreement
@@ -24,8 +24,8 @@ struct Wishes {
   bool stop = false, save = false;
 };
 
-/// Sums the loss, the squares of every parameter's owned gradient and the wishes over all ranks, in one
-/// message. Collective over `ranks`, the whole job.
+/// Sums the parts of the loss that each rank counts, the squares of every parameter's owned gradient and the
+/// wishes over all ranks, in one message. Collective over `ranks`, the whole job.
 StepSums sum_step(const ParamStore& store, double local_loss, Wishes wishes, const HostGroup& ranks);
 
 /// Empty when the loss and every parameter's gradient are finite; else says which is not: "loss is nan",

@@ -37,7 +37,8 @@ class OneRank {
         allocator_(Device{}),
         stream_(allocator_),
         mesh_(group_, MeshShape{}, {}),
-        engine_({spec_, setup.model, setup.rules, keep_all_}, mesh_, stream_),
+        cut_(whole_chain(static_cast<int>(setup.model.chain.size()))),
+        engine_({spec_, setup.model, setup.rules, keep_all_, cut_, rule_}, mesh_, stream_),
         feed_(*setup.source, spec_, mesh_, group_) {}
 
   Engine& engine() { return engine_; }
@@ -83,6 +84,8 @@ class OneRank {
   Allocator allocator_;
   Stream stream_;
   Mesh mesh_;
+  ChainCut cut_;
+  SequencePolicy rule_;
   Engine engine_;
   DataFeed feed_;
 };
@@ -208,7 +211,8 @@ Comparison compare_with_one_rank(const RunSetup& setup, std::int64_t steps) {
   Stream stream(allocator);
   const Mesh mesh(ranks, setup.mesh, setup.groups);
   stream.set_progress([&mesh] { mesh.poll(); });
-  Engine engine(setup.parts(), mesh, stream);
+  const SequencePolicy sequence = settled_policy(setup, mesh, stream);
+  Engine engine(setup.parts(sequence), mesh, stream);
   const DataFeed feed(*setup.source, setup.spec, mesh, ranks);
   engine.initialize();
   const bool judges = ranks.rank() == 0;

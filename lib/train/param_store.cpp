@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "kernels/pointwise.h"
+#include "kernels/reduce.h"
 #include "tensor/copy.h"
+#include "train/param_parts.h"
 
 namespace dew {
 namespace {
@@ -53,10 +56,11 @@ class ParamStore::Sink final : public GradientSink {
   std::span<const int> params_;
 };
 
-ParamStore::ParamStore(const Model& model, const LayoutRules& rules, const Mesh& mesh,
+ParamStore::ParamStore(const Model& model, const LayoutRules& rules, const ChainCut& cut, const Mesh& mesh,
                        const PrecisionSection& precision, Stream& stream)
-    : mesh_(mesh), precision_(precision), stream_(stream) {
-  make_params(model, rules);
+    : mesh_(mesh), precision_(precision), stream_(stream), specs_(model.params()) {
+  make_params(model, rules, cut);
+  make_arenas();
   weights_.resize(params_.size());
   gradients_.resize(params_.size());
   for (const std::vector<int>& list : block_params_) {
@@ -67,20 +71,42 @@ ParamStore::ParamStore(const Model& model, const LayoutRules& rules, const Mesh&
 
 ParamStore::~ParamStore() = default;
 
-void ParamStore::make_params(const Model& model, const LayoutRules& rules) {
-  std::map<std::string, int> index;
-  for (const ParamSpec& spec : model.params()) {
-    index[spec.name] = static_cast<int>(params_.size());
+void ParamStore::make_params(const Model& model, const LayoutRules& rules, const ChainCut& cut) {
+  const int stage = mesh_.coord(Axis::kStage);
+  std::map<std::string, std::set<int>> stages;
+  for (int b = 0; b < cut.blocks(); ++b)
+    for (const ParamSpec& spec : model.chain[static_cast<std::size_t>(b)]->params())
+      stages[spec.name].insert(cut.stage_of(b));
+  std::map<std::string, int> local;
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
+    const ParamSpec& spec = specs_[i];
+    const std::set<int>& holders = stages.at(spec.name);
+    if (!holders.contains(stage)) continue;
+    local[spec.name] = static_cast<int>(params_.size());
     Layout layout = layout_of(spec, rules, mesh_.shape());
     const Range range = layout.storage_range(mesh_.coord());
-    const bool owned = layout.owns(mesh_.coord());
-    params_.push_back({spec, std::move(layout), range, 0, {}, {}, owned});
+    const bool owned = layout.owns(mesh_.coord()) && stage == *holders.begin();
+    params_.push_back({spec,
+                       static_cast<int>(i),
+                       {holders.begin(), holders.end()},
+                       std::move(layout),
+                       range,
+                       0,
+                       {},
+                       {},
+                       owned});
   }
-  for (const auto& block : model.chain) {
-    std::vector<int> list;
-    for (const ParamSpec& spec : block->params()) list.push_back(index.at(spec.name));
-    block_params_.push_back(std::move(list));
+  for (int b = 0; b < cut.blocks(); ++b) {
+    const Block& block = *model.chain[static_cast<std::size_t>(b)];
+    std::vector<int>& list = block_params_.emplace_back();
+    std::vector<ParamPart>& parts = block_parts_.emplace_back();
+    if (cut.stage_of(b) != stage) continue;
+    for (const ParamSpec& spec : block.params()) list.push_back(local.at(spec.name));
+    parts = param_parts(block, rules, mesh_);
   }
+}
+
+void ParamStore::make_arenas() {
   std::int64_t total = 0;
   for (bool decays : {true, false}) {
     for (ShardedParameter& param : params_) {
@@ -96,6 +122,12 @@ void ParamStore::make_params(const Model& model, const LayoutRules& rules) {
     param.master = master_.range(param.offset, param.offset + param.range.size());
     param.gradient = gradient_.range(param.offset, param.offset + param.range.size());
   }
+}
+
+const ShardedParameter* ParamStore::find(int index) const {
+  const auto found =
+      std::find_if(params_.begin(), params_.end(), [index](const auto& p) { return p.index == index; });
+  return found == params_.end() ? nullptr : &*found;
 }
 
 bool ParamStore::stored_whole(int param) const {
@@ -147,6 +179,7 @@ ParamViews ParamStore::get(int block, bool with_gradients) {
     weight.ticket.wait(stream_);
     views.values.push_back(weight.value);
   }
+  views.parts = block_parts_[static_cast<std::size_t>(block)];
   if (with_gradients) views.gradients = sinks_[static_cast<std::size_t>(block)].get();
   return views;
 }
@@ -284,6 +317,38 @@ void ParamStore::finish() {
   advance(0);
   for (Reduction& reduction : reductions_) reduction.ticket.wait(stream_);
   reductions_.clear();
+  sum_over_stages();
+}
+
+// Every stage that uses a parameter has reduced its own uses onto its shard. The shards lie alike, so that
+// each stage swaps them with the others that hold the parameter and adds in the order of the stages: equal
+// bits on all.
+void ParamStore::sum_over_stages() {
+  struct Swap {
+    ShardedParameter* param;
+    std::vector<Tensor> terms;  // by holder
+  };
+  const int stage = mesh_.coord(Axis::kStage);
+  std::vector<Swap> swaps;
+  std::vector<PeerTransfer> transfers;
+  for (ShardedParameter& p : params_) {
+    if (p.stages.size() < 2 || p.range.size() == 0) continue;
+    Swap swap{&p, {}};
+    for (int holder : p.stages) {
+      Tensor term = Tensor::empty({p.range.size()}, precision_.reduce, stream_, Owner::kBuffers);
+      if (holder == stage) {
+        copy(stream_, p.gradient, term);
+      } else {
+        transfers.push_back({PeerTransfer::Kind::kSend, holder, p.gradient});
+        transfers.push_back({PeerTransfer::Kind::kRecv, holder, term});
+      }
+      swap.terms.push_back(std::move(term));
+    }
+    swaps.push_back(std::move(swap));
+  }
+  if (transfers.empty()) return;
+  mesh_.along(Axis::kStage).exchange(transfers, stream_).wait(stream_);
+  for (const Swap& swap : swaps) kernels::sum_in_order(stream_, swap.terms, swap.param->gradient, false);
 }
 
 void ParamStore::weights_changed() {

@@ -13,39 +13,57 @@ double model_flops(const Profile& profile) {
   return profile[KernelKind::kGemm].flops + profile[KernelKind::kAttention].flops;
 }
 
-/// One step on a meta stream under a recomputation policy; returns the stream's profile.
-Profile dry_step(const EngineParts& parts, const MeshShape& shape, Allocator& allocator, Plan* plan) {
+struct DryStep {
+  Profile profile;
+  MemoryUse memory;  ///< with the peaks of a step and an evaluation
+  std::map<std::string, Traffic> traffic;
+};
+
+/// One step and one evaluation on a meta stream as the rank at `coord`.
+DryStep dry_step(const EngineParts& parts, const MeshShape& shape, const MeshCoord& coord) {
+  Allocator allocator({Device::Kind::kMeta, 0});
   Stream stream(allocator);
-  const Mesh mesh(shape, shape.coord_of(0), groups_of(parts.model.params(), parts.rules, shape));
+  const Mesh mesh(shape, coord, groups_of(parts.model.params(), parts.rules, shape));
   Engine engine(parts, mesh, stream);
   engine.initialize();
   stream.profile().clear();
   const std::vector<Microbatch> batches =
-      dry_microbatches(parts.spec, shape, engine.token_placements(), stream);
+      dry_microbatches(parts.spec, shape, coord, engine.token_placements(), stream);
   engine.gradients(batches);
-  const Profile profile = stream.profile();
+  DryStep step{stream.profile(), {}, mesh.traffic()};
   engine.update(1, 0, 1);
-  if (plan != nullptr) {
-    plan->traffic = mesh.traffic();
-    engine.evaluate(batches.front());
-    plan->memory = allocator.use();
-  }
-  return profile;
+  engine.evaluate(batches.front());
+  step.memory = allocator.use();
+  return step;
 }
 
 }  // namespace
 
 Plan make_plan(const EngineParts& parts, const MeshShape& mesh) {
   Plan plan;
-  Allocator allocator({Device::Kind::kMeta, 0});
-  const Profile step = dry_step(parts, mesh, allocator, &plan);
-  plan.flops_per_step = model_flops(step);
+  // A rank in the middle of the sequence holds more than the first one, which has no neighbour before it.
+  for (int stage = 0; stage < mesh[Axis::kStage]; ++stage) {
+    std::int64_t& peak = plan.stage_peaks.emplace_back(0);
+    for (int sequence = 0; sequence < mesh[Axis::kSequence];
+         sequence += std::max(1, mesh[Axis::kSequence] - 1)) {
+      MeshCoord coord{};
+      coord[static_cast<std::size_t>(Axis::kStage)] = stage;
+      coord[static_cast<std::size_t>(Axis::kSequence)] = sequence;
+      DryStep step = dry_step(parts, mesh, coord);
+      if (stage == 0 && sequence == 0) {
+        plan.flops_per_step = model_flops(step.profile);
+        plan.traffic = std::move(step.traffic);
+      }
+      peak = std::max(peak, step.memory.total_peak);
+      if (step.memory.total_peak > plan.memory.total_peak) plan.memory = step.memory;
+    }
+  }
   const RematPolicy nothing_dropped;
-  const EngineParts plain{parts.spec, parts.model, parts.rules, nothing_dropped};
-  Allocator again({Device::Kind::kMeta, 0});
-  const double tokens = static_cast<double>(parts.spec.data.batch) *
-                        static_cast<double>(parts.spec.data.seq_len) / mesh.size_of(kDataAxes);
-  plan.model_flops_per_token = model_flops(dry_step(plain, mesh, again, nullptr)) / tokens;
+  const ChainCut whole = whole_chain(parts.cut.blocks());
+  const EngineParts plain{parts.spec, parts.model, parts.rules, nothing_dropped, whole, parts.sequence};
+  const double tokens =
+      static_cast<double>(parts.spec.data.batch) * static_cast<double>(parts.spec.data.seq_len);
+  plan.model_flops_per_token = model_flops(dry_step(plain, MeshShape{}, MeshCoord{}).profile) / tokens;
   const std::vector<ParamSpec> params = parts.model.params();
   plan.audit = audit_placement(params, parts.rules, mesh);
   return plan;
@@ -68,7 +86,10 @@ std::string describe_memory(const MemoryUse& use) {
 }
 
 std::string memory_error(const Plan& plan, int local_ranks, std::int64_t available) {
-  const double needed = static_cast<double>(plan.memory.total_peak) * local_ranks;
+  // The ranks of a node are of all stages alike, as far as is known here.
+  double needed = 0;
+  for (std::int64_t peak : plan.stage_peaks)
+    needed += static_cast<double>(peak) * local_ranks / static_cast<double>(plan.stage_peaks.size());
   if (needed <= static_cast<double>(available)) return {};
   return format("the run needs %s on this node (%d ranks of %s: %s), and %s are free",
                 format_bytes(needed).c_str(), local_ranks,

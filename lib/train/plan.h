@@ -12,15 +12,16 @@
 namespace dew {
 
 struct Plan {
-  MemoryUse memory;           ///< of the rank that holds the most, with the peaks of a whole step
-  double flops_per_step = 0;  ///< matrix products and attention of one rank, recomputation included
+  MemoryUse memory;                       ///< of the rank that holds the most, with the peaks of a whole step
+  std::vector<std::int64_t> stage_peaks;  ///< bytes of the rank of each stage that holds the most
+  double flops_per_step = 0;              ///< matrix products and attention of rank 0, recomputation included
   double model_flops_per_token =
       0;  ///< matrix products and attention, forward and backward, nothing repeated
-  std::map<std::string, Traffic> traffic;  ///< one step, by group
+  std::map<std::string, Traffic> traffic;  ///< one step of rank 0, by group
   PlacementAudit audit;
 };
 
-/// Runs one step and one evaluation on meta tensors as rank 0 of the mesh. Nothing is allocated, no rank is
+/// Runs one step and one evaluation on meta tensors as a rank of each stage. Nothing is allocated, no rank is
 /// spoken to.
 Plan make_plan(const EngineParts& parts, const MeshShape& mesh);
 

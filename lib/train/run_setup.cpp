@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "autograd/sequence_timing.h"
 #include "base/text.h"
 #include "comm/agreement.h"
 #include "io/config_table.h"
 #include "train/free_memory.h"
+#include "train/schedules.h"
 
 namespace dew {
 namespace {
@@ -121,19 +123,70 @@ void check_family(const RunSetup& setup, ConfigSection& root) {
                      "the family " + std::string(family.name) + " cannot split over it; accepted: 1");
 }
 
+void check_split(const RunSetup& setup, ConfigSection& root) {
+  for (const SplitError& error : split_errors(setup.model.params(), setup.rules, setup.mesh))
+    root.error(error.key, error.message);
+}
+
+/// Cuts the chain over the stages, and asks every attention call how it meets other ranks' positions.
+void place_blocks(RunSetup& setup, ConfigSection& root) {
+  if (const auto named = exchange_named(setup.spec.sequence_exchange)) setup.sequence.named = named;
+  const int stages = setup.mesh[Axis::kStage], chunks = chunks_of(setup.spec, setup.mesh);
+  const int blocks = static_cast<int>(setup.model.chain.size());
+  const PipelineSection& pipeline = setup.spec.pipeline;
+  const PipelineShape shape{stages, static_cast<int>(microbatches_of(setup.spec, setup.mesh)), chunks};
+  setup.cut = whole_chain(blocks);
+  if (stages > 1) {
+    const std::string schedule = schedule_obstacle(pipeline.schedule, shape);
+    if (!schedule.empty()) root.error("pipeline.schedule", schedule);
+    const std::string cut = cut_obstacle(pipeline.layers, blocks, stages, chunks);
+    if (!cut.empty()) root.error(pipeline.layers.empty() ? "mesh.stage" : "pipeline.layers", cut);
+    if (!schedule.empty() || !cut.empty()) return;
+  }
+  if (root.faulty("model")) return;
+  const ChainSurvey survey =
+      survey_chain(setup.model, setup.rules, setup.spec, setup.sequence, setup.mesh, MeshCoord{});
+  setup.attention_calls = survey.attention_calls;
+  if (stages == 1) return;
+  std::vector<double> cost;
+  for (const BlockSurvey& block : survey.blocks) cost.push_back(block.flops);
+  setup.cut = pipeline.layers.empty() ? cut_by_cost(cost, stages, chunks)
+                                      : cut_as_listed(pipeline.layers, stages, chunks);
+}
+
 }  // namespace
+
+SequencePolicy settled_policy(const RunSetup& setup, const Mesh& mesh, Stream& stream) {
+  SequencePolicy policy = setup.sequence;
+  if (setup.spec.sequence_exchange == "measured")
+    policy.measured = time_exchanges(setup.attention_calls, mesh, setup.spec.precision.compute, stream);
+  return policy;
+}
 
 std::unique_ptr<RunSetup> prepare_run(Config config, const HostGroup& world) {
   ConfigSection root = config.root();
   RunSpec spec = read_run_spec(root);
   Topology topology = find_topology(spec, world, root);
   HostGroup ranks = world.split(0, topology.world_rank);
-  auto setup = std::unique_ptr<RunSetup>(new RunSetup{
-      std::move(config), std::move(spec), std::move(topology), std::move(ranks), {}, {}, {}, {}, {}, {}, {}});
+  auto setup = std::unique_ptr<RunSetup>(new RunSetup{std::move(config),
+                                                      std::move(spec),
+                                                      std::move(topology),
+                                                      std::move(ranks),
+                                                      {},
+                                                      {},
+                                                      {},
+                                                      {},
+                                                      {},
+                                                      {},
+                                                      {},
+                                                      {},
+                                                      {},
+                                                      {}});
   open_data(*setup, root);
   setup->model =
       build_model(root, {setup->source ? setup->source->vocab_size() : 0, setup->spec.data.seq_len});
-  setup->mesh = resolve_mesh(setup->spec.mesh, setup->ranks.size(), root);
+  setup->mesh = resolve_mesh(setup->spec.mesh, setup->ranks.size(),
+                             setup->topology.equal_nodes() ? setup->topology.node_count : 1, root);
   if (!root.faulty("mesh")) {
     if (!root.faulty("data.batch") && !root.faulty("accumulate")) check_batch(setup->spec, setup->mesh, root);
     if (!root.faulty("topology")) check_mesh(*setup, root);
@@ -145,6 +198,9 @@ std::unique_ptr<RunSetup> prepare_run(Config config, const HostGroup& world) {
   setup->remat.sites.insert(setup->spec.recompute.sites.begin(), setup->spec.recompute.sites.end());
   setup->config.throw_errors();
 
+  check_split(*setup, root);
+  place_blocks(*setup, root);
+  setup->config.throw_errors();
   setup->groups = groups_of(setup->model.params(), setup->rules, setup->mesh);
   setup->plan = make_plan(setup->parts(), setup->mesh);
   check_placement(*setup, root);

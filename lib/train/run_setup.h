@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,19 @@ struct RunSetup {
   std::vector<AxisSet> groups;  ///< that the mesh must have for the parameters' layouts
   RematPolicy remat;
   std::unique_ptr<TokenSource> source;
+  ChainCut cut;                            ///< of the chain on the stages
+  SequencePolicy sequence;                 ///< as described; what is to be measured is not yet
+  std::set<SequenceCall> attention_calls;  ///< of the model over the sequence axis
   Plan plan;
 
-  EngineParts parts() const { return {spec, model, rules, remat}; }
+  EngineParts parts() const { return parts(sequence); }
+  /// With a policy of the caller's, which outlives the parts.
+  EngineParts parts(const SequencePolicy& policy) const { return {spec, model, rules, remat, cut, policy}; }
 };
+
+/// The policy of a setup on its mesh: where the description says `measured`, the candidates of every
+/// attention call are timed. Collective over the mesh.
+SequencePolicy settled_policy(const RunSetup& setup, const Mesh& mesh, Stream& stream);
 
 /// Reads and checks the whole description on the ranks of `world`: keys, types, ranges, mesh arithmetic,
 /// crossings, data files, model, placement audit, and the memory of the plan against what the node has free.

@@ -29,11 +29,12 @@ Trainer::Trainer(const TrainerParts& parts)
       allocator_(Device{}),
       stream_(allocator_),
       mesh_(ranks_, parts.setup.mesh, parts.setup.groups),
-      engine_(parts.setup.parts(), mesh_, stream_),
+      sequence_(settled_policy(parts.setup, mesh_, stream_)),
+      engine_(parts.setup.parts(sequence_), mesh_, stream_),
       feed_(*parts.setup.source, spec_, mesh_, ranks_) {
   stream_.set_progress([this] { mesh_.poll(); });
   peak_flops_ = spec_.peak_flops ? *spec_.peak_flops : measure_peak(spec_.precision.compute, ranks_, stream_);
-  console_.head(parts_.setup, parts_.host, peak_flops_);
+  console_.head(parts_.setup, sequence_, parts_.host, peak_flops_);
   open_directory();
   restore();
   open_logs();
@@ -232,12 +233,11 @@ void Trainer::evaluate(std::int64_t step) {
   if (batches == 0 || evaluated_step_ == step) return;
   evaluated_step_ = step;
   std::array<double, 2> sums{0, 0};  // loss, targets
-  const bool first_tensor = mesh_.coord(Axis::kTensor) == 0, first_stage = mesh_.coord(Axis::kStage) == 0;
+  const bool counts = mesh_.coord(Axis::kTensor) == 0 && mesh_.coord(Axis::kStage) == 0;
   for (std::int64_t i = 0; i < batches; ++i) {
     const Microbatch microbatch = feed_.validation(i, engine_.token_placements(), stream_);
-    const double loss = engine_.evaluate(microbatch);
-    if (first_tensor) sums[0] += loss;
-    if (first_tensor && first_stage) sums[1] += static_cast<double>(microbatch.batch.valid);
+    sums[0] += engine_.evaluate(microbatch);
+    if (counts) sums[1] += static_cast<double>(microbatch.batch.valid);
   }
   ranks_.sum(std::span<double>(sums));
   const double loss = sums[0] / sums[1];

@@ -60,6 +60,7 @@ class Trainer {
   Allocator allocator_;
   Stream stream_;
   Mesh mesh_;
+  SequencePolicy sequence_;
   Engine engine_;
   DataFeed feed_;
   std::unique_ptr<RunLock> lock_;  ///< of rank 0

@@ -93,6 +93,20 @@ TEST(CrossingErrors, NameTheAxisAndTheNumbers) {
   EXPECT_TRUE(crossing_errors(mesh(2, 1, 4), Topology::uniform(0, 8, 2), {Axis::kReplica}).empty());
 }
 
+TEST(CrossingErrors, RefuseGroupsThatStraddleNodes) {
+  const Topology threes = Topology::uniform(0, 6, 2);
+  const AxisSet all = kEveryAxis;
+
+  ASSERT_EQ(crossing_errors(mesh(3, 2, 1), threes, all).size(), 1u);
+  EXPECT_EQ(
+      crossing_errors(mesh(3, 2, 1), threes, all)[0],
+      "mesh.fsdp: its groups of 2 spread over 2 neighbouring ranks and would straddle nodes of 3 ranks; "
+      "accepted: sizes that divide a node or fill whole nodes");
+  EXPECT_TRUE(crossing_errors(mesh(2, 3, 1), threes, all).empty());
+  EXPECT_TRUE(crossing_errors(mesh(1, 6, 1), threes, all).empty());
+  EXPECT_TRUE(crossing_errors(mesh(1, 4, 2), Topology::uniform(0, 8, 2), all).empty());
+}
+
 TEST(Explain, ShowsExtentsAndNodes) {
   EXPECT_EQ(explain(mesh(2, 4, 1), Topology::uniform(0, 8, 2)),
             "mesh: replica 2 (across nodes) x fsdp 4 (within a node), 8 ranks on 2 nodes (rehearsed)\n"

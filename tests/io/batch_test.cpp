@@ -31,6 +31,10 @@ class Counting final : public TokenSource {
     for (std::int64_t i = 0; i < count; ++i)
       ids[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(base + begin + i);
   }
+  void read_mask(Split, std::int64_t begin, std::span<std::uint8_t> counts) const override {
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      counts[i] = static_cast<std::uint8_t>((begin + static_cast<std::int64_t>(i)) % masked_every != 0);
+  }
   void will_need(Split, std::int64_t begin, std::int64_t count) const override {
     hinted.insert({begin, count});
   }
@@ -39,6 +43,7 @@ class Counting final : public TokenSource {
   using Ranges = std::multiset<std::pair<std::int64_t, std::int64_t>>;
   mutable Ranges read_ranges, hinted;
   mutable int reads = 0;
+  std::int64_t masked_every = kValidationBase;  ///< ids that are multiples of it do not count as targets
 
  private:
   std::int64_t train_, validation_;
@@ -56,6 +61,24 @@ std::vector<std::int32_t> values(const Tensor& tensor) {
 
 PositionRange all_of(std::int64_t seq_len) {
   return {0, seq_len};
+}
+
+TEST(BatchReader, MasksTheTargetsThatDoNotCount) {
+  Counting source(33 * 20 + 1, 0);
+  source.masked_every = 5;
+  const BatchReader reader(source, 33, 1, RowSplit{6, 0, 1, 1}, PositionRange{11, 11});
+  Cpu cpu;
+
+  const Batch batch = reader.train(0, 0, cpu.stream);
+  const std::vector<std::int32_t> tokens = values(batch.tokens), targets = values(batch.targets);
+  std::int64_t valid = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const std::int32_t next = tokens[i] + 1;
+    ASSERT_EQ(targets[i], next % 5 == 0 ? -1 : next);
+    valid += next % 5 == 0 ? 0 : 1;
+  }
+  EXPECT_EQ(batch.valid, valid);
+  EXPECT_LT(valid, 6 * 11);
 }
 
 TEST(BatchReader, TargetsAreTheTokensThatFollow) {

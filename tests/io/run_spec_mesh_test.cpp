@@ -16,13 +16,13 @@ namespace {
 using namespace config_cases;
 
 /// The mesh of the least description with these overrides, and the errors found.
-std::pair<MeshShape, Messages> mesh_of(int ranks, const std::vector<std::string>& overrides) {
+std::pair<MeshShape, Messages> mesh_of(int ranks, const std::vector<std::string>& overrides, int nodes = 1) {
   Config config = parse("model: {}\ndata: {sentences: 100}\n");
   for (const std::string& assignment : overrides) config.set(assignment);
   ConfigSection root = config.root();
   const RunSpec spec = read_run_spec(root);
   root.section({"model", "", ""});
-  const MeshShape shape = resolve_mesh(spec.mesh, ranks, root);
+  const MeshShape shape = resolve_mesh(spec.mesh, ranks, nodes, root);
   check_batch(spec, shape, root);
   return {shape, errors_of([&] { config.throw_errors(); })};
 }
@@ -36,6 +36,19 @@ TEST(ResolveMesh, FillsTheOneAuto) {
   EXPECT_EQ(mesh_of(2, {"mesh.replica=2", "mesh.tensor=auto"}).second, Messages{});
   EXPECT_EQ(mesh_of(2, {"mesh.order=[tensor, replica, stage, fsdp, expert, sequence]"}).first.order[0],
             Axis::kTensor);
+}
+
+TEST(ResolveMesh, PutsReplicaAcrossNodesAndFsdpInsideByDefault) {
+  const auto extent = [](const std::vector<std::string>& overrides, int ranks, int nodes) {
+    return mesh_of(ranks, overrides, nodes).first.extent;
+  };
+  using Extents = std::array<int, kAxisCount>;
+  EXPECT_EQ(extent({"mesh.fsdp=auto"}, 8, 2), (Extents{2, 1, 4, 1, 1, 1}));
+  EXPECT_EQ(extent({"mesh.fsdp=auto", "mesh.tensor=2"}, 8, 2), (Extents{2, 1, 2, 1, 1, 2}));
+  EXPECT_EQ(extent({"mesh.fsdp=auto", "mesh.stage=2"}, 8, 2), (Extents{2, 2, 2, 1, 1, 1}));
+  EXPECT_EQ(extent({"mesh.fsdp=auto", "mesh.stage=4"}, 8, 4), (Extents{1, 4, 2, 1, 1, 1}));
+  EXPECT_EQ(extent({"mesh.fsdp=auto", "mesh.sequence=8"}, 16, 4), (Extents{1, 1, 2, 1, 8, 1}));
+  EXPECT_EQ(extent({"mesh.fsdp=auto", "mesh.replica=1"}, 8, 2), (Extents{1, 1, 8, 1, 1, 1}));
 }
 
 TEST(ResolveMesh, SaysWhichNumbersDoNotFit) {
@@ -53,10 +66,6 @@ TEST(ResolveMesh, SaysWhichNumbersDoNotFit) {
       Messages{
           "mesh (--set): replica auto x stage 1 x fsdp auto x expert 1 x sequence 1 x tensor 1: more than "
           "one axis is auto; accepted: at most one"});
-  EXPECT_EQ(
-      mesh_of(4, {"mesh.tensor=auto"}).second,
-      Messages{"mesh.tensor (--set): auto: would be 4 on 4 ranks; above 1 is not available in this version; "
-               "accepted: 1"});
   const auto [shape, errors] =
       mesh_of(8, {"mesh.replica=4611686018427387904", "mesh.fsdp=4611686018427387904"});
   ASSERT_EQ(errors.size(), 1u);

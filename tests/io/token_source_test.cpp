@@ -299,5 +299,27 @@ TEST(Sentences, KeepTheirLastShareForValidation) {
             "data.sentences: 0: accepted: 1 or more");
 }
 
+TEST(TokenDirectory, ReadsLossMasksBesideTheTokens) {
+  const TempFolder folder;
+  write_directory<std::uint8_t>(folder, "uint8", 256);
+  std::vector<std::uint8_t> counts(3, 9);
+  open_token_directory(folder.file("."))->read_mask(Split::kTrain, 10, counts);
+  EXPECT_EQ(counts, (std::vector<std::uint8_t>{1, 1, 1}));
+
+  std::string mask(300, '\1');
+  mask[11] = '\0';
+  mask[200] = '\2';
+  folder.write("train.mask", mask);
+  const auto source = open_token_directory(folder.file("."));
+  source->read_mask(Split::kTrain, 10, counts);
+  EXPECT_EQ(counts, (std::vector<std::uint8_t>{1, 0, 1}));
+  source->read_mask(Split::kValidation, 0, counts);
+  EXPECT_EQ(counts, (std::vector<std::uint8_t>{1, 1, 1}));
+  EXPECT_THROW(source->read_mask(Split::kTrain, 199, counts), Error) << "a byte that is neither 0 nor 1";
+
+  folder.write("train.mask", "short");
+  expect_error(folder, "train.mask", "holds 5 bytes; accepted: one for each of the 300 tokens");
+}
+
 }  // namespace
 }  // namespace dew

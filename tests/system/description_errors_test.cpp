@@ -99,13 +99,7 @@ TEST(DescriptionErrors, AMachineThatIsTooSmallIsNamedWithTheBytes) {
 TEST(DescriptionErrors, WhatDoesNotWorkYetIsRefusedByName) {
   const RunFolder run;
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"mesh.tensor=2", "mesh.tensor"},
-      {"mesh.stage=2", "mesh.stage"},
-      {"mesh.sequence=2", "mesh.sequence"},
-      {"mesh.expert=2", "mesh.expert"},
       {"mesh.ranks=64", "mesh.ranks"},
-      {"pipeline.schedule=gpipe", "pipeline.schedule"},
-      {"pipeline.microbatches=8", "pipeline.microbatches"},
       {"layout.offload=[optimizer]", "layout.offload"},
       {"device=cuda", "device.kind"},
       {"transport=nccl", "transport"},
