@@ -8,8 +8,10 @@
 namespace dew {
 namespace {
 
+using testing::all_layouts;
 using testing::join;
 using testing::layouts;
+using testing::mesh_of;
 
 constexpr std::int64_t kSteps = 3;
 
@@ -23,8 +25,8 @@ void expect_equal_to_one_rank(const std::vector<std::string>& overrides) {
 
 class Equivalence : public ::testing::TestWithParam<std::vector<std::string>> {};
 
-TEST_P(Equivalence, HoldsForEveryReplicaTimesFsdp) {
-  for (const auto& layout : layouts()) expect_equal_to_one_rank(join(layout, GetParam()));
+TEST_P(Equivalence, HoldsForEveryAxisAndPair) {
+  for (const auto& layout : all_layouts()) expect_equal_to_one_rank(join(layout, GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -39,8 +41,45 @@ INSTANTIATE_TEST_SUITE_P(
                       std::vector<std::string>{"layout.min_shard=500"},
                       std::vector<std::string>{"layout.min_shard=1000000", "accumulate=2"}));
 
+/// Options of one axis: on all ranks of the test along it.
+struct AxisCase {
+  const char* axis;
+  std::vector<std::string> options;
+};
+
+class EquivalenceOfOneAxis : public ::testing::TestWithParam<AxisCase> {};
+
+TEST_P(EquivalenceOfOneAxis, HoldsForItsOptions) {
+  const AxisCase& tested = GetParam();
+  if (testing::world().size() == 1) return;  // no axis has an extent
+  expect_equal_to_one_rank(join(mesh_of({{tested.axis, testing::world().size()}}), tested.options));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Options, EquivalenceOfOneAxis,
+    ::testing::Values(
+        AxisCase{"sequence", {"sequence_exchange=all_to_all"}},
+        AxisCase{"sequence", {"sequence_exchange=gather"}}, AxisCase{"sequence", {"sequence_exchange=ring"}},
+        AxisCase{"sequence", {"sequence_exchange=ring", "model.window=[7, 0]", "recompute=full"}},
+        AxisCase{"sequence", {"sequence_exchange=band", "model.window=5"}},
+        AxisCase{"sequence", {"sequence_exchange=measured"}},
+        AxisCase{"sequence", {"layout.rules={storage: [fsdp, sequence]}"}},
+        AxisCase{"expert", {"layout.rules={storage: [fsdp, expert]}"}},
+        AxisCase{"tensor", {"layout.rules={vocab: []}"}}, AxisCase{"tensor", {"layout.rules={mlp: []}"}},
+        AxisCase{"tensor", {"layout.rules={heads: [], kv_heads: []}"}},
+        AxisCase{"tensor", {"layout.rules={kv_heads: []}", "model.tied=true"}},
+        AxisCase{"tensor", {"model.kv_heads=1", "accumulate=2"}},
+        AxisCase{"stage", {"pipeline.schedule=gpipe", "model.tied=true"}},
+        AxisCase{"stage", {"pipeline.schedule=zero_bubble", "pipeline.microbatches=6"}},
+        AxisCase{"stage", {"pipeline.schedule=zero_bubble", "recompute=full", "model.tied=true"}},
+        AxisCase{"stage", {"pipeline.schedule=interleaved", "model.layers=8", "pipeline.microbatches=4"}},
+        AxisCase{"stage",
+                 {"pipeline.schedule=interleaved", "model.layers=10", "pipeline.microbatches=3",
+                  "model.tied=true"}},
+        AxisCase{"stage", {"accumulate=2", "layout.reduce=microbatch"}}));
+
 TEST(EquivalenceInF32, IsWithinFourTimesTheErrorOfOneRank) {
-  for (const auto& layout : layouts())
+  for (const auto& layout : all_layouts())
     expect_equal_to_one_rank(
         join(layout, {"precision={compute: f32, master: f32, reduce: f32}", "accumulate=2"}));
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "support/mpi_world.h"
 #include "train/gathered_state.h"
@@ -12,6 +13,7 @@
 namespace dew {
 namespace {
 
+using testing::all_layouts;
 using testing::join;
 using testing::layouts;
 using testing::TinyRun;
@@ -25,7 +27,7 @@ TEST(ParamStore, InitialWeightsDependOnNoLayout) {
   const HostGroup alone = HostGroup::alone();
   TinyRun one({}, alone);
   const auto expected = gather_whole(one.store(), alone, [](const ShardedParameter& p) { return p.master; });
-  for (const auto& layout : layouts()) {
+  for (const auto& layout : all_layouts()) {
     for (const char* min_shard : {"1", "700", "1000000"}) {
       TinyRun run(join(layout, {std::string("layout.min_shard=") + min_shard}));
       EXPECT_EQ(whole_weights(run), expected) << layout.back() << ' ' << min_shard;
@@ -49,7 +51,7 @@ TEST(ParamStore, GathersTheWholeWeightOnEveryRank) {
   for (const auto& layout : layouts()) {
     TinyRun run(layout);
     const auto expected = whole_weights(run);
-    for (int block = 0; block < run.store().blocks(); ++block) {
+    for (int block = 0; block < run.setup().cut.blocks(); ++block) {
       run.store().gather(block);
       const ParamViews views = run.store().get(block, false);
       const auto params = run.setup().model.chain[static_cast<std::size_t>(block)]->params();
@@ -83,6 +85,26 @@ TEST(ParamStore, HoldsAShardAndNeverTheWholeModel) {
   EXPECT_EQ(run.allocator().use().live[static_cast<std::size_t>(Owner::kGathered)], 0);
 }
 
+TEST(ParamStore, HoldsTheBlocksOfItsStageAlone) {
+  const int stages = world().size();
+  TinyRun run({"mesh.replica=1", "mesh.stage=" + std::to_string(stages), "model.tied=true"});
+  const ChainCut& cut = run.setup().cut;
+  ASSERT_EQ(cut.stages, stages);
+  std::set<std::string> expected;
+  for (int b = cut.begin(world().rank()); b < cut.end(world().rank()); ++b)
+    for (const ParamSpec& spec : run.setup().model.chain[static_cast<std::size_t>(b)]->params())
+      expected.insert(spec.name);
+  std::set<std::string> held;
+  for (const ShardedParameter& param : run.store().params()) held.insert(param.spec.name);
+  EXPECT_EQ(held, expected);
+  const ShardedParameter* table = run.store().find(0);
+  ASSERT_EQ(run.store().specs()[0].name, "embed.weight");
+  EXPECT_EQ(table != nullptr, world().rank() == 0 || world().rank() == stages - 1);
+  if (table != nullptr) {
+    EXPECT_EQ(table->owned, world().rank() == 0);
+  }
+}
+
 TEST(ParamStore, CountsHoldersOfAGather) {
   TinyRun run({"mesh.replica=1", "mesh.fsdp=" + std::to_string(world().size())});
   ParamStore& store = run.store();
@@ -101,18 +123,19 @@ TEST(ParamStore, CountsHoldersOfAGather) {
 }
 
 TEST(ParamStore, OwnsEveryElementOnce) {
-  for (const auto& layout : layouts()) {
+  for (const auto& layout : all_layouts()) {
     TinyRun run(join(layout, {"layout.min_shard=500"}));
-    for (const ShardedParameter& param : run.store().params()) {
-      std::int64_t owned = param.owned ? param.range.size() : 0;
+    for (std::size_t i = 0; i < run.store().specs().size(); ++i) {
+      const ShardedParameter* param = run.store().find(static_cast<int>(i));
+      std::int64_t owned = param != nullptr && param->owned ? param->range.size() : 0;
       world().sum({&owned, 1});
-      EXPECT_EQ(owned, param.spec.shape.numel()) << param.spec.name;
+      EXPECT_EQ(owned, run.store().specs()[i].shape.numel()) << run.store().specs()[i].name;
     }
   }
 }
 
 TEST(GradientNorm, IsTheNormOfTheWholeGradient) {
-  for (const auto& layout : layouts()) {
+  for (const auto& layout : all_layouts()) {
     for (const char* min_shard : {"1", "500", "1000000"}) {
       TinyRun run(join(layout, {std::string("layout.min_shard=") + min_shard, "model.tied=true"}));
       const StepSums sums = run.step(1);

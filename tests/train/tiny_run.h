@@ -1,6 +1,8 @@
 // A small run on the ranks of a test: description, mesh, engine and data, built as the trainer builds them.
 #pragma once
 
+#include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,17 +13,20 @@
 
 namespace dew::testing {
 
-/// A decoder of 2 layers in f64 on generated sentences, batch 24 x 16 (divides by 1, 2, 3, 4 ranks and 2
-/// microbatches), every parameter sharded; `overrides` are `key.path=value`.
+/// A decoder of 2 layers in f64 on generated sentences, batch 24 x 24 (rows, positions and heads divide by 2,
+/// 3 and 4; key/value heads by 2 and 4; the vocabulary by none; 2 microbatches), every parameter sharded;
+/// `overrides` are `key.path=value`.
 inline std::unique_ptr<RunSetup> tiny_setup(const std::vector<std::string>& overrides,
                                             const HostGroup& ranks = world()) {
   Config config = Config::from_text(
       "run: {steps: 20, seed: 3}\n"
       "layout: {min_shard: 1}\n"
       "precision: {compute: f64, master: f64, reduce: f64}\n"
-      "model: {family: decoder, layers: 2, width: 24, heads: 4, kv_heads: 2, head_width: 6, mlp: 40, "
+      "model: {family: decoder, layers: 2, width: 24, heads: 12, kv_heads: 4, head_width: 2, mlp: 36, vocab: "
+      "257, "
       "head_chunk: 7}\n"
-      "data: {sentences: 300, seq_len: 16, batch: 24, validation: 0.1}\n"
+      "data: {sentences: 300, seq_len: 24, batch: 24, validation: 0.1}\n"
+      "pipeline: {microbatches: 2}\n"
       "optimizer: {lr: 1e-2, clip: 0.5, weight_decay: 0.1}\n",
       "tiny");
   for (const std::string& assignment : overrides) config.set(assignment);
@@ -77,13 +82,38 @@ class TinyRun {
   DataFeed feed_;
 };
 
-/// "mesh.replica=R" and "mesh.fsdp=F" for every R x F of the test's ranks.
-inline std::vector<std::vector<std::string>> layouts() {
+/// The extents of one mesh as overrides.
+inline std::vector<std::string> mesh_of(const std::map<std::string, int>& extents) {
+  std::vector<std::string> overrides{"mesh.replica=1"};
+  for (const auto& [axis, extent] : extents)
+    overrides.push_back("mesh." + axis + "=" + std::to_string(extent));
+  return overrides;
+}
+
+/// Every product R x F of the test's ranks for two axes.
+inline std::vector<std::vector<std::string>> products(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::string>> all;
-  for (int replica = 1; replica <= world().size(); ++replica)
-    if (world().size() % replica == 0)
-      all.push_back({"mesh.replica=" + std::to_string(replica),
-                     "mesh.fsdp=" + std::to_string(world().size() / replica)});
+  for (int extent = 1; extent <= world().size(); ++extent)
+    if (world().size() % extent == 0) all.push_back(mesh_of({{a, extent}, {b, world().size() / extent}}));
+  return all;
+}
+
+/// Every replica x fsdp of the test's ranks.
+inline std::vector<std::vector<std::string>> layouts() {
+  return products("replica", "fsdp");
+}
+
+/// Every axis alone, and every pair of axes, on all ranks of the test. Each mesh once.
+inline std::vector<std::vector<std::string>> all_layouts() {
+  const std::array<std::string, 6> axes{"replica", "stage", "fsdp", "expert", "sequence", "tensor"};
+  std::vector<std::vector<std::string>> all;
+  const int size = world().size();
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    all.push_back(mesh_of({{axes[a], size}}));
+    for (std::size_t b = a + 1; b < axes.size(); ++b)
+      for (int extent = 2; extent < size; ++extent)
+        if (size % extent == 0) all.push_back(mesh_of({{axes[a], extent}, {axes[b], size / extent}}));
+  }
   return all;
 }
 
