@@ -1,69 +1,54 @@
 #include "train/action.h"
 
 #include <array>
-
-#include "base/check.h"
+#include <string_view>
 
 namespace dew {
-namespace {
 
-char letter_of(Act act) {
-  constexpr std::array<char, 5> kLetters{'F', 'B', 'I', 'W', 'R'};
-  return kLetters[static_cast<std::size_t>(act)];
+std::string to_text(const Action& action) {
+  constexpr std::array<std::string_view, kActCount> kLetters{"F", "B", "I", "W", "SF", "RF", "SB", "RB", "R"};
+  std::string text = std::to_string(action.chunk);
+  text += kLetters[static_cast<std::size_t>(action.act)];
+  return text += std::to_string(action.microbatch);
 }
-
-}  // namespace
 
 std::string to_text(const Program& program) {
   std::string text;
   for (const Action& action : program) {
     if (!text.empty()) text += ' ';
-    text += std::to_string(action.chunk) + letter_of(action.act) + std::to_string(action.microbatch);
+    text += to_text(action);
   }
   return text;
 }
 
-Program sequential_program(int microbatches, bool reduce_each) {
-  Program program;
-  for (int m = 0; m < microbatches; ++m) {
-    program.push_back({Act::kForward, 0, m});
-    program.push_back({Act::kBackward, 0, m});
-    if (reduce_each || m + 1 == microbatches) program.push_back({Act::kReduceGrads, 0, m});
-  }
-  return program;
+bool computes(Act act) {
+  return act == Act::kForward || act == Act::kBackward || act == Act::kBackwardInput ||
+         act == Act::kBackwardWeight;
 }
 
-Program split_backward_program(int microbatches, bool reduce_each) {
-  Program program;
-  for (int m = 0; m < microbatches; ++m) {
-    program.push_back({Act::kForward, 0, m});
-    program.push_back({Act::kBackwardInput, 0, m});
-    program.push_back({Act::kBackwardWeight, 0, m});
-    if (reduce_each || m + 1 == microbatches) program.push_back({Act::kReduceGrads, 0, m});
+std::optional<FarEnd> far_end(const PipelineShape& shape, int stage, const Action& action) {
+  if (shape.stages == 1) return std::nullopt;
+  int step = 0;
+  Act met = action.act;
+  switch (action.act) {
+    case Act::kSendForward:
+      step = 1, met = Act::kRecvForward;
+      break;
+    case Act::kRecvForward:
+      step = -1, met = Act::kSendForward;
+      break;
+    case Act::kSendBackward:
+      step = -1, met = Act::kRecvBackward;
+      break;
+    case Act::kRecvBackward:
+      step = 1, met = Act::kSendBackward;
+      break;
+    default:
+      return std::nullopt;
   }
-  return program;
-}
-
-void check_program(const Program& program, int microbatches) {
-  enum class State : std::uint8_t { kNew, kForwarded, kInputDone, kDone };
-  std::vector<State> states(static_cast<std::size_t>(microbatches), State::kNew);
-  Act previous = Act::kForward;
-  for (const Action& action : program) {
-    DEW_CHECK(action.microbatch >= 0 && action.microbatch < microbatches, to_text(program));
-    State& state = states[static_cast<std::size_t>(action.microbatch)];
-    const bool after_gradients = previous == Act::kBackward || previous == Act::kBackwardWeight;
-    DEW_CHECK(action.act != Act::kReduceGrads || after_gradients, to_text(program));
-    previous = action.act;
-    State expected = State::kNew, next = State::kForwarded;
-    if (action.act == Act::kBackward) expected = State::kForwarded, next = State::kDone;
-    if (action.act == Act::kBackwardInput) expected = State::kForwarded, next = State::kInputDone;
-    if (action.act == Act::kBackwardWeight) expected = State::kInputDone, next = State::kDone;
-    if (action.act == Act::kReduceGrads) expected = State::kDone, next = State::kDone;
-    DEW_CHECK(state == expected, to_text(program), "at", action.microbatch, letter_of(action.act));
-    state = next;
-  }
-  for (State state : states) DEW_CHECK(state == State::kDone, to_text(program));
-  DEW_CHECK(previous == Act::kReduceGrads, "the program ends without a reduction:", to_text(program));
+  const int there = shape.virtual_stage(stage, action.chunk) + step;
+  if (there < 0 || there >= shape.virtual_stages()) return std::nullopt;
+  return FarEnd{there % shape.stages, {met, there / shape.stages, action.microbatch}};
 }
 
 }  // namespace dew

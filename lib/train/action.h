@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,9 @@ enum class Act : std::uint8_t {
   kRecvForward,  ///< RF: a chunk's inputs are awaited from the previous virtual stage; posted, never blocking
   kSendBackward,  ///< SB: the gradients of a chunk's inputs go to the previous virtual stage
   kRecvBackward,  ///< RB: the gradients of a chunk's outputs are awaited from the next virtual stage
-  kReduceGrads,   ///< R: sum a chunk's gradients over ranks; directly behind the backward it belongs to
+  kReduceGrads,   ///< R: sum a chunk's gradients over ranks; directly behind the B or W it belongs to
 };
+inline constexpr int kActCount = 9;
 
 struct Action {
   Act act = Act::kForward;
@@ -33,11 +35,25 @@ using Program = std::vector<Action>;
 std::string to_text(const Action& action);
 std::string to_text(const Program& program);
 
-/// The pipeline a program runs in. Chunk c of stage s is virtual stage c * stages + s: chunks of the chain go
-/// round the stages. One stage has one chunk.
+/// Whether an action computes (F, B, I, W) rather than moves or sums.
+bool computes(Act act);
+
+/// The pipeline a program runs in. Chunk c of stage s is virtual stage c * stages + s: the chain of chunks
+/// goes round the stages, so that the last stage sends to the first one's next chunk. One stage has one
+/// chunk.
 struct PipelineShape {
   int stages = 1, microbatches = 1, chunks = 1;
   int virtual_stages() const { return stages * chunks; }
+  int virtual_stage(int stage, int chunk) const { return chunk * stages + stage; }
 };
+
+/// The other end of a transfer: the stage there and the receive (send) that meets this send (receive).
+struct FarEnd {
+  int stage = 0;
+  Action action;
+};
+/// Nothing where the chain ends (forward before the first virtual stage or behind the last one), on one stage
+/// and for an action that is no transfer.
+std::optional<FarEnd> far_end(const PipelineShape& shape, int stage, const Action& action);
 
 }  // namespace dew

@@ -2,7 +2,6 @@
 // cost.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,23 +17,39 @@ struct ActionTimes {
 };
 
 struct ScheduleReport {
-  double seconds = 0;        ///< from the first action to the last one of any stage
+  double seconds = 0;        ///< from the first action to the end of the last one of any stage
   std::vector<double> busy;  ///< by stage: time in computing actions
   std::vector<int>
-      peak_live;          ///< by stage: (chunk, microbatch) pairs between forward and the end of the backward
+      peak_live;  ///< by stage: most (chunk, microbatch) pairs between forward and the end of B or W
+  std::vector<int> peak_deferred;  ///< by stage: most pairs between I and the end of W, which hold less
   double bubble() const;  ///< share of the stages' time that is not busy: 1 - sum(busy) / (stages seconds)
   int most_live() const;
 };
 
-/// Runs the programs against each other: sends never block, a computing action waits for what was received,
-/// transfers take no time. Throws Error, with the programs around the action marked "<-- here", unless every
-/// microbatch of every chunk runs forward once and backward once (B, or I then W) on its stage, in microbatch
-/// order within a chunk; every receive meets its send in the pair's order; nobody waits for ever; R follows a
-/// B or W directly, and each chunk ends with one. `times` by stage; one entry serves all.
+/// Runs the lowered programs (indexed by stage) against each other: sends never block, a computing action
+/// waits for what it receives, transfers and reductions take no time. O(actions). `times` by stage; one entry
+/// serves all.
+///
+/// Throws Error with the reason and the offending stage's program around the action marked "<-- here", unless
+///  * every microbatch of every chunk runs forward once and backward once (B, or I and later W) on its stage,
+///    each of F, of B or I, and of B or W in microbatch order within a chunk;
+///  * every message is sent behind the action that makes it and received before the action that needs it,
+///    each once, and receives from a rank stand in the order in which it sends;
+///  * R stands directly behind a B or W, at least behind the last one of each chunk;
+///  * nobody waits for ever.
+/// Reasons: "missing", "duplicate", "out of order", "misplaced", "mismatch" (a receive that meets another
+/// message than its send), "deadlock" (what each stuck stage waits for).
 ScheduleReport check_schedule(std::span<const Program> programs, const PipelineShape& shape,
                               std::span<const ActionTimes> times);
 
-/// The programs as a table for people: one row a stage, one column a unit of time.
+/// The same of an evaluation: every microbatch of every chunk runs forward once, nothing runs backward.
+ScheduleReport check_evaluation(std::span<const Program> programs, const PipelineShape& shape,
+                                std::span<const ActionTimes> times);
+
+/// Lowered programs as a table for people: one row a stage, one column a unit of time. F, I and W take one
+/// unit, B two (the second is "-"); a stage that waits has ".". With several chunks the chunk stands in
+/// front: "1F0". The line of numbers counts the units. Throws Error when the programs' messages do not match
+/// or wait for ever.
 std::string draw(std::span<const Program> programs, const PipelineShape& shape);
 
 }  // namespace dew

@@ -2,43 +2,66 @@
 
 #include <gtest/gtest.h>
 
-#include "base/check.h"
-
 namespace dew {
 namespace {
 
 TEST(Program, PrintsChunkActAndMicrobatch) {
-  EXPECT_EQ(to_text(sequential_program(2, false)), "0F0 0B0 0F1 0B1 0R1");
-  EXPECT_EQ(to_text(sequential_program(2, true)), "0F0 0B0 0R0 0F1 0B1 0R1");
-  EXPECT_EQ(to_text(split_backward_program(1, false)), "0F0 0I0 0W0 0R0");
+  Program program;
+  for (int act = 0; act < kActCount; ++act) program.push_back({static_cast<Act>(act), act % 2, 10 + act});
+
+  EXPECT_EQ(to_text(program), "0F10 1B11 0I12 1W13 0SF14 1RF15 0SB16 1RB17 0R18");
+  EXPECT_EQ(to_text(Action{Act::kRecvBackward, 3, 255}), "3RB255");
+  EXPECT_EQ(to_text(Program{}), "");
 }
 
-TEST(Program, PassesItsCheckForEveryNumberOfMicrobatches) {
-  for (int microbatches = 1; microbatches <= 5; ++microbatches) {
-    for (bool each : {false, true}) {
-      EXPECT_NO_THROW(check_program(sequential_program(microbatches, each), microbatches));
-      EXPECT_NO_THROW(check_program(split_backward_program(microbatches, each), microbatches));
+TEST(FarEnd, OfASendIsTheReceiveOfTheNextVirtualStage) {
+  const PipelineShape shape{3, 4, 2};
+
+  const auto beside = far_end(shape, 1, {Act::kSendForward, 0, 2});
+  const auto around = far_end(shape, 2, {Act::kSendForward, 0, 2});
+  const auto back = far_end(shape, 0, {Act::kSendBackward, 1, 3});
+
+  ASSERT_TRUE(beside && around && back);
+  EXPECT_EQ(beside->stage, 2);
+  EXPECT_EQ(beside->action, (Action{Act::kRecvForward, 0, 2}));
+  EXPECT_EQ(around->stage, 0);
+  EXPECT_EQ(around->action, (Action{Act::kRecvForward, 1, 2}));
+  EXPECT_EQ(back->stage, 2);
+  EXPECT_EQ(back->action, (Action{Act::kRecvBackward, 0, 3}));
+}
+
+TEST(FarEnd, OfAFarEndIsTheActionItself) {
+  for (int stages : {2, 3, 5}) {
+    const PipelineShape shape{stages, 2, 3};
+    int transfers = 0;
+    for (int s = 0; s < stages; ++s) {
+      for (int act = 0; act < kActCount; ++act) {
+        for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+          const Action action{static_cast<Act>(act), chunk, 1};
+          const auto there = far_end(shape, s, action);
+          if (!there) continue;
+          ++transfers;
+          const auto back = far_end(shape, there->stage, there->action);
+          ASSERT_TRUE(back);
+          EXPECT_EQ(back->stage, s);
+          EXPECT_EQ(back->action, action);
+        }
+      }
     }
+    EXPECT_EQ(transfers, 4 * (shape.virtual_stages() - 1));  // two sends and two receives a seam
   }
 }
 
-TEST(Program, IsRefusedWhenABackwardComesFirst) {
-  EXPECT_THROW(check_program({{Act::kBackward, 0, 0}, {Act::kForward, 0, 0}, {Act::kReduceGrads, 0, 0}}, 1),
-               Error);
-}
+TEST(FarEnd, IsNowhereAtTheEndsOfTheChainAndOnOneStage) {
+  const PipelineShape shape{2, 1, 2};
 
-TEST(Program, IsRefusedWhenDeferredWorkIsDropped) {
-  EXPECT_THROW(
-      check_program({{Act::kForward, 0, 0}, {Act::kBackwardInput, 0, 0}, {Act::kReduceGrads, 0, 0}}, 1),
-      Error);
-}
-
-TEST(Program, IsRefusedWhenAMicrobatchIsMissing) {
-  EXPECT_THROW(check_program(sequential_program(1, false), 2), Error);
-}
-
-TEST(Program, IsRefusedWithoutAReduction) {
-  EXPECT_THROW(check_program({{Act::kForward, 0, 0}, {Act::kBackward, 0, 0}}, 1), Error);
+  EXPECT_FALSE(far_end(shape, 0, {Act::kRecvForward, 0, 0}));
+  EXPECT_FALSE(far_end(shape, 0, {Act::kSendBackward, 0, 0}));
+  EXPECT_FALSE(far_end(shape, 1, {Act::kSendForward, 1, 0}));
+  EXPECT_FALSE(far_end(shape, 1, {Act::kRecvBackward, 1, 0}));
+  EXPECT_FALSE(far_end(shape, 0, {Act::kForward, 0, 0}));
+  EXPECT_FALSE(far_end(shape, 0, {Act::kReduceGrads, 1, 0}));
+  EXPECT_FALSE(far_end({1, 1, 1}, 0, {Act::kSendForward, 0, 0}));
 }
 
 }  // namespace
