@@ -3,11 +3,14 @@
 
 #include "support/mpi_world.h"
 #include "tensor/copy.h"
+#include "train/lowering.h"
+#include "train/schedules.h"
 #include "train/tiny_run.h"
 
 namespace dew {
 namespace {
 
+using testing::all_layouts;
 using testing::join;
 using testing::layouts;
 using testing::TinyRun;
@@ -29,7 +32,7 @@ Trained train(const std::vector<std::string>& overrides) {
 }
 
 TEST(Recomputation, ChangesNoBitAndNeedsLessMemory) {
-  for (const auto& layout : layouts()) {
+  for (const auto& layout : all_layouts()) {
     const Trained plain = train(layout);
     for (const char* recompute :
          {"full", "[attention]", "[qkv]", "[mlp]", "[mlp_hidden]", "[attention, qkv, mlp, mlp_hidden]"}) {
@@ -42,15 +45,18 @@ TEST(Recomputation, ChangesNoBitAndNeedsLessMemory) {
 }
 
 /// Gradients of one step under a program and a prefetch choice, with its own executor on the run's store.
-std::vector<double> gradient_bits(const std::vector<std::string>& overrides, bool prefetch,
-                                  bool split_backward) {
+std::vector<double> gradient_bits(const std::vector<std::string>& overrides, bool prefetch, bool splits) {
   TinyRun run(overrides);
-  const int microbatches = static_cast<int>(run.setup().spec.accumulate);
-  StageExecutor executor(run.setup().model, run.store(), run.setup().remat, prefetch);
+  const RunSetup& setup = run.setup();
+  const PipelineShape shape{1, static_cast<int>(setup.spec.accumulate), 1};
+  StageExecutor executor(
+      {setup.model, setup.cut, setup.remat, setup.sequence,
+       survey_chain(setup.model, setup.rules, setup.spec, setup.sequence, setup.mesh, run.mesh().coord())
+           .blocks},
+      run.store(), prefetch);
   const auto batches = run.feed().step(0, run.engine().token_placements(), run.stream()).microbatches;
-  const Program program =
-      split_backward ? split_backward_program(microbatches, false) : sequential_program(microbatches, false);
-  executor.run(program, batches);
+  const std::vector<Program> compute{splits ? split_backward(shape, 0) : sequential(shape, 0)};
+  executor.run(lower(compute, shape, false).front(), batches);
   run.store().finish();
   return run.bits();
 }
@@ -71,8 +77,23 @@ TEST(DeferredWeightGradients, ChangeNoBit) {
   }
 }
 
+TEST(Schedules, ChangeNoBit) {
+  if (testing::world().size() == 1) return;  // one stage has one schedule
+  const auto stages = testing::mesh_of({{"stage", testing::world().size()}});
+  const std::vector<std::string> model{"model.layers=8", "model.tied=true", "pipeline.microbatches=4"};
+  for (const char* recompute : {"none", "full"}) {
+    const auto options = join(join(stages, model), {std::string("recompute=") + recompute});
+    const Trained plain = train(join(options, {"pipeline.schedule=1f1b"}));
+    for (const char* schedule : {"gpipe", "zero_bubble"}) {
+      const Trained other = train(join(options, {std::string("pipeline.schedule=") + schedule}));
+      EXPECT_EQ(other.losses, plain.losses) << schedule;
+      EXPECT_EQ(other.bits, plain.bits) << schedule;
+    }
+  }
+}
+
 TEST(Evaluation, LeavesTheStateAndTheNextStepAlone) {
-  for (const auto& layout : layouts()) {
+  for (const auto& layout : all_layouts()) {
     TinyRun plain(layout), evaluated(layout);
     plain.step(1);
     evaluated.step(1);
@@ -86,7 +107,7 @@ TEST(Evaluation, LeavesTheStateAndTheNextStepAlone) {
 }
 
 TEST(Memory, IsTheSameAfterEveryStep) {
-  for (const auto& layout : layouts()) {
+  for (const auto& layout : all_layouts()) {
     TinyRun run(join(layout, {"accumulate=2"}));
     constexpr std::int64_t kWarmUp = 10;
     for (std::int64_t step = 1; step <= kWarmUp; ++step) run.step(step);

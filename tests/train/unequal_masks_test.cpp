@@ -17,7 +17,7 @@ using Leaves = std::vector<std::vector<double>>;
 
 constexpr double kBound = 1e-12;  // relative; sums of a few hundred terms in another order
 
-// Row r of the global batch keeps its first r + 1 targets of 16, row 0 none: ranks hold from few to nearly
+// Row r of the global batch keeps its first r + 1 targets of 24, row 0 none: ranks hold from few to nearly
 // all.
 bool counts(std::int64_t global_row, std::int64_t position) {
   return global_row > 0 && position <= global_row;
@@ -32,13 +32,18 @@ Result masked_step(const std::vector<std::string>& overrides, const HostGroup& r
   TinyRun run(overrides, ranks);
   const auto& spec = run.setup().spec;
   auto batches = run.feed().step(0, run.engine().token_placements(), run.stream()).microbatches;
-  const std::int64_t rows = spec.data.batch / (ranks.size() * spec.accumulate);
+  const MeshShape& shape = run.mesh().shape();
+  const std::int64_t row_ranks = shape.size_of(kRowAxes),
+                     row_rank = shape.index_in(kRowAxes, run.mesh().coord());
+  const std::int64_t microbatches = microbatches_of(spec, shape),
+                     rows = spec.data.batch / (row_ranks * microbatches);
+  const std::int64_t length = spec.data.seq_len / shape[Axis::kSequence];
   for (std::size_t m = 0; m < batches.size(); ++m) {
     std::int32_t* targets = batches[m].batch.targets.data<std::int32_t>();
-    for (std::int64_t i = 0; i < rows * spec.data.seq_len; ++i) {
-      const std::int64_t row = ranks.rank() * (spec.data.batch / ranks.size()) +
-                               static_cast<std::int64_t>(m) * rows + i / spec.data.seq_len;
-      if (counts(row, i % spec.data.seq_len)) continue;
+    for (std::int64_t i = 0; i < rows * length; ++i) {
+      const std::int64_t row =
+          row_rank * (spec.data.batch / row_ranks) + static_cast<std::int64_t>(m) * rows + i / length;
+      if (counts(row, batches[m].batch.first_position + i % length)) continue;
       targets[i] = -1;
       --batches[m].batch.valid;
     }
@@ -53,6 +58,12 @@ TEST(UnequalMasks, GiveTheLossAndGradientOfOneRank) {
   const HostGroup alone = HostGroup::alone();
   const Result one = masked_step({}, alone);
   const std::vector<std::vector<std::string>> layouts{
+      {"mesh.replica=1", "mesh.sequence=4"},
+      {"mesh.replica=1", "mesh.tensor=4"},
+      {"mesh.replica=1", "mesh.stage=4", "pipeline.microbatches=3"},
+      {"mesh.replica=2", "mesh.sequence=2", "accumulate=2"},
+      {"mesh.replica=1", "mesh.stage=2", "mesh.expert=2"},
+      {"mesh.replica=1", "mesh.tensor=2", "mesh.sequence=2"},
       {"mesh.replica=4"},
       {"mesh.replica=1", "mesh.fsdp=4"},
       {"mesh.replica=2", "mesh.fsdp=2", "accumulate=3"},
