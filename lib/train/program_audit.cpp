@@ -66,8 +66,8 @@ class Audit {
   void expect_received(Act act, const Action& before) const {
     if (has_far_end(act, before)) expect(act, before);
   }
-  void take_turn(int& next, const Action& action) const {
-    if (action.microbatch != next) refuse_before({action.act, action.chunk, next});
+  void take_turn(int& next, const Action& action, Act act) const {
+    if (action.microbatch != next) refuse_before({act, action.chunk, next});
     ++next;
   }
 
@@ -76,7 +76,7 @@ class Audit {
     switch (action.act) {
       case Act::kForward:
         expect_received(Act::kRecvForward, action);
-        return take_turn(next.forward, action);
+        return take_turn(next.forward, action, action.act);
       case Act::kBackward:
       case Act::kBackwardInput: {
         const bool whole = action.act == Act::kBackward;
@@ -84,13 +84,13 @@ class Audit {
           refuse("duplicate: " + to_text(action) + " behind another backward of it");
         expect(Act::kForward, action);
         expect_received(Act::kRecvBackward, action);
-        take_turn(next.input, action);
-        if (whole) take_turn(next.weight, action);
+        take_turn(next.input, action, action.act);
+        if (whole) take_turn(next.weight, action, Act::kBackwardWeight);
         return;
       }
       case Act::kBackwardWeight:
         expect(Act::kBackwardInput, action);
-        return take_turn(next.weight, action);
+        return take_turn(next.weight, action, action.act);
       case Act::kReduceGrads:
         return visit_reduction(action);
       default:
