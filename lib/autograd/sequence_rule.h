@@ -35,6 +35,10 @@ struct SequenceCall {
   std::string str() const;  ///< "4 x 1024 positions, 8 heads (2 kv) x 64, causal, window 128, over 2 ranks"
 };
 
+/// Key/value heads after the repetition that the all-to-all needs, K' = lcm(kv heads, ranks): the fewest that
+/// divide by the ranks. They divide the query heads where those divide by the ranks.
+std::int64_t repeated_kv_heads(const SequenceCall& call);
+
 /// Empty when the exchange can run the call, else why not, with the numbers.
 std::string obstacle(SequenceExchange exchange, const SequenceCall& call);
 
@@ -49,10 +53,12 @@ struct SequencePolicy {
   std::map<SequenceCall, SequenceExchange> measured;
   std::set<SequenceCall>* seen = nullptr;  ///< where a dry run notes what it met
 
-  /// The rule: what cannot run is out; a causal, windowed or masked call takes the band where it fits, then
-  /// the all-to-all, then the gather, then the ring; an unmasked one the all-to-all or the gather, whichever
-  /// moves fewer bytes a rank (2 (H + K') / N against 2 K, in units of positions x head width x (N - 1) / N).
-  /// Throws ConfigError with every candidate's obstacle when none can run, or when the named one cannot.
+  /// The rule. What cannot run is out. A windowed call takes the band when its tail is fewer bytes than heads
+  /// are; a causal or windowed call then the all-to-all; an unmasked one the all-to-all or the gather,
+  /// whichever sends fewer bytes a rank: 2 (H + K') / N against 2 K, in units of positions x head width x (N
+  /// - 1) / N. Where heads do not divide, the gather. (The ring moves what a gather moves and holds two
+  /// shards instead of all keys: it is taken when named or measured fastest.) Throws ConfigError with every
+  /// candidate's obstacle when none can run, or when the named one cannot.
   ExchangeChoice choose(const SequenceCall& call) const;
 };
 
