@@ -44,7 +44,7 @@ void run_every_op(Workbench& bench, bool differentiate, WeightMode mode) {
     return {swiglu(s.tape, linear(s.tape, in[0], ParamRef{2}), in[1])};
   });
   EXPECT_EQ(x.value.raw() == nullptr, bench.stream.device().is_meta());
-  const Var loss = head_loss(tape, add(tape, x, gated[0]), ParamRef{0}, bench.ints({tokens}, ids), 0.5, 10);
+  const Var loss = head_loss(scope, add(tape, x, gated[0]), ParamRef{0}, bench.ints({tokens}, ids), 0.5, 10);
   if (!differentiate) return;
   const Tensor one = bench.tensor({1}, {1});
   DeferredWork work;

@@ -12,6 +12,7 @@
 #include "autograd/remat.h"
 #include "autograd/rope.h"
 #include "support/gradcheck.h"
+#include "support/lone_rank.h"
 
 namespace dew::test {
 namespace {
@@ -31,8 +32,10 @@ class PlacedOps : public testing::Test {
   }
 
   Workbench bench_;
-  ParamViews bound_{{bench_.random({4}, 2), bench_.random({6, 4}, 3)}, nullptr};
+  ParamViews bound_{{bench_.random({4}, 2), bench_.random({6, 4}, 3)}, {}, nullptr};
   Tape tape_{bench_.stream, bound_};
+  LoneRank lone_;
+  Scope scope_ = lone_.scope(tape_);
 };
 
 TEST(Placements, SayEveryAxisThatIsNotReplicated) {
@@ -79,7 +82,7 @@ TEST_F(PlacedOps, RefuseNonlinearFunctionsOfPartialSums) {
   EXPECT_THROW(rms_norm(tape_, x, kWeight, 1e-5), Error);
   EXPECT_THROW(swiglu(tape_, x, x), Error);
   EXPECT_THROW(attention(tape_, heads, heads, heads, {}), Error);
-  EXPECT_THROW(head_loss(tape_, x, ParamRef{1}, bench_.ints({3}, {0, 1, 2}), 1, 2), Error);
+  EXPECT_THROW(head_loss(scope_, x, ParamRef{1}, bench_.ints({3}, {0, 1, 2}), 1, 2), Error);
   EXPECT_EQ(rms_norm(tape_, whole, kWeight, 1e-5).placements, Placements());
   EXPECT_EQ(attention(tape_, whole_heads, whole_heads, whole_heads, {}).placements, Placements());
 }
@@ -105,7 +108,7 @@ TEST_F(PlacedOps, LetLinearMapsOfPartialSumsThrough) {
 
 TEST_F(PlacedOps, MakeTheLossOfShardedTokensPartial) {
   const Var x = value({3, 4}, Placements::sharded({Axis::kReplica, Axis::kSequence}));
-  const Var loss = head_loss(tape_, x, ParamRef{1}, bench_.ints({3}, {0, 1, 2}), 1, 2);
+  const Var loss = head_loss(scope_, x, ParamRef{1}, bench_.ints({3}, {0, 1, 2}), 1, 2);
 
   EXPECT_EQ(loss.placements.axes_that_are(Placement::kPartial), (AxisSet{Axis::kReplica, Axis::kSequence}));
   EXPECT_THROW(add(tape_, loss, value({1}, {})), Error);
