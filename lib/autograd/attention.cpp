@@ -12,7 +12,8 @@ Var attention(Tape& tape, const Var& q, const Var& k, const Var& v, const kernel
   return tape.record("attention", {q, k, v}, o, q.placements,
                      [q = q.value, k = k.value, v = v.value, o, log_sum_exp, mask](Backward& g) {
                        kernels::attention_backward(g.stream(), q, k, v, mask, o, log_sum_exp, g.out(),
-                                                   g.in(0), g.in(1), g.in(2));
+                                                   g.in_or_scratch(0, q), g.in_or_scratch(1, k),
+                                                   g.in_or_scratch(2, v));
                      });
 }
 

@@ -5,7 +5,10 @@
 
 namespace dew {
 
-/// y = x W^T. x [T, D], w [F, D] -> y [T, F]. Saves x. The weight gradient is a phase of its own.
+/// y = x W^T. x [T, D], w [F, D] -> y [T, F], of this rank's part of w. Saves x. The weight gradient is a
+/// phase of its own. Over an axis that splits F (column parallel, arXiv:1909.08053 section 3) x must be
+/// replicated, and y is sharded; over one that splits D (row parallel) x must be sharded by D, and y is
+/// partial; over all others y is placed as x is. No communication.
 Var linear(Tape& tape, const Var& x, ParamRef w);
 
 }  // namespace dew

@@ -2,7 +2,7 @@
 // whole microbatch never exist. T tokens, D width, V vocabulary.
 #pragma once
 
-#include "autograd/tape.h"
+#include "autograd/scope.h"
 
 namespace dew {
 
@@ -12,6 +12,10 @@ namespace dew {
 /// sharded the loss is partial. Chunks of `chunk` tokens. Saves dL/dx alone: both gradients are formed in the
 /// forward, so the loss must be seeded with 1 (checked), and dL/dW is in the gradient buffer when this
 /// returns.
-Var head_loss(Tape& tape, const Var& x, ParamRef w, const Tensor& targets, double scale, std::int64_t chunk);
+/// Where axes split the vocabulary x must be replicated over them: three numbers a token and rank are
+/// gathered once a chunk, the loss is the same on every rank, and dL/dx is a partial sum. Collective over
+/// these axes.
+Var head_loss(Scope& scope, const Var& x, ParamRef w, const Tensor& targets, double scale,
+              std::int64_t chunk);
 
 }  // namespace dew

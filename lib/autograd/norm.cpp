@@ -10,8 +10,8 @@ Var rms_norm(Tape& tape, const Var& x, ParamRef weight, double eps) {
   Tensor inverse_rms = tape.empty({x.value.dim(0)}, x.value.dtype());
   kernels::rms_norm_forward(tape.stream(), x.value, tape.param(weight), eps, y, inverse_rms);
   return tape.record("rms_norm", {x}, y, x.placements, [weight, saved = x.value, inverse_rms](Backward& g) {
-    kernels::rms_norm_backward(g.stream(), saved, g.param(weight), inverse_rms, g.out(), g.in(0),
-                               g.grad(weight));
+    kernels::rms_norm_backward(g.stream(), saved, g.param(weight), inverse_rms, g.out(),
+                               g.in_or_scratch(0, saved), g.grad(weight));
   });
 }
 

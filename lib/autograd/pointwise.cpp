@@ -22,7 +22,8 @@ Var swiglu(Tape& tape, const Var& gate, const Var& up) {
   kernels::swiglu_forward(tape.stream(), gate.value, up.value, y);
   return tape.record("swiglu", {gate, up}, y, gate.placements,
                      [gate = gate.value, up = up.value](Backward& g) {
-                       kernels::swiglu_backward(g.stream(), gate, up, g.out(), g.in(0), g.in(1));
+                       kernels::swiglu_backward(g.stream(), gate, up, g.out(), g.in_or_scratch(0, gate),
+                                                g.in_or_scratch(1, up));
                      });
 }
 

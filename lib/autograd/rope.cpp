@@ -18,7 +18,7 @@ Var rope(Tape& tape, const Var& x, const Tensor& table) {
   Tensor y = tape.empty(x.value.shape(), x.value.dtype());
   kernels::rope(tape.stream(), x.value, table, kernels::RopeDirection::kForward, {y});
   return tape.record("rope", {x}, y, x.placements, [table](Backward& g) {
-    kernels::rope(g.stream(), g.out(), table, kernels::RopeDirection::kInverse, g.in(0));
+    if (g.wants(0)) kernels::rope(g.stream(), g.out(), table, kernels::RopeDirection::kInverse, g.in(0));
   });
 }
 

@@ -45,6 +45,11 @@ std::int64_t Tape::offset_of(ParamRef ref, int dim) const {
   return bound_->parts[static_cast<std::size_t>(ref.index)].slab.offset[static_cast<std::size_t>(dim)];
 }
 
+std::int64_t Tape::global_of(ParamRef ref, int dim) const {
+  if (bound_->parts.empty()) return param(ref).dim(dim);
+  return bound_->parts[static_cast<std::size_t>(ref.index)].slab.global.dim(dim);
+}
+
 Target Tape::param_gradient(ParamRef ref) {
   DEW_CHECK(differentiates());
   return bound_->gradients->gradient(ref);
@@ -164,6 +169,11 @@ Target Backward::in(int i) {
     slot.gradient = std::move(copied);
   }
   return {slot.gradient, true};
+}
+
+Target Backward::in_or_scratch(int i, const Tensor& like) {
+  if (wants(i)) return in(i);
+  return {Tensor::empty(like.shape(), like.dtype(), stream(), Owner::kBuffers), false};
 }
 
 void Backward::add_repeated() {

@@ -75,6 +75,8 @@ class Tape {
   AxisSet split_of(ParamRef ref, int dim) const;
   /// The global index at which this rank's part of a dim begins.
   std::int64_t offset_of(ParamRef ref, int dim) const;
+  /// The size of a dim over all ranks.
+  std::int64_t global_of(ParamRef ref, int dim) const;
   /// False while evaluating: ops then save nothing and compute no gradients.
   bool differentiates() const { return bound_->gradients != nullptr; }
   /// For an op that forms its weight gradient in its forward (the fused head).
@@ -135,6 +137,9 @@ class Backward {
   bool wants(int i) const { return node_.in[static_cast<std::size_t>(i)] >= 0; }
   /// Where to write or accumulate dL/d(input i). Input i must want it.
   Target in(int i);
+  /// The same for a kernel that writes the gradients of all inputs at once: scratch of `like`'s shape where
+  /// input i wants none.
+  Target in_or_scratch(int i, const Tensor& like);
   /// Hands a finished gradient of input i over without a copy where that can be. Ignored when not wanted.
   void pass(int i, const Tensor& gradient);
   const Tensor& param(ParamRef ref) const { return bound_.values[static_cast<std::size_t>(ref.index)]; }

@@ -15,7 +15,8 @@ Range own_rows(const Mesh& mesh, std::int64_t tokens);
 Var whole_tokens(Scope& scope, const Var& x, std::int64_t tokens);
 
 /// y [T, D] -> [own rows, D], sharded over tensor. A partial y is reduce-scattered (derivative: all-gather);
-/// a replicated y is cut (derivative: zeros in the other rows, a partial sum). Collective over tensor.
+/// a replicated y, of one dim or more and any dtype, is cut (derivative: zeros in the other rows, a partial
+/// sum) and nothing is sent. Refuses a y that is sharded already. Collective over tensor.
 Var own_tokens(Scope& scope, const Var& y);
 
 }  // namespace dew

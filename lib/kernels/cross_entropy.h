@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/gemm.h"
+#include "kernels/vocab_part.h"
 
 namespace dew::kernels {
 
@@ -14,5 +15,27 @@ void cross_entropy_in_place(Stream& stream, const Tensor& logits, const Tensor& 
 
 /// The same loss without gradient; the logits stay as they are. For evaluation.
 void cross_entropy_loss(Stream& stream, const Tensor& logits, const Tensor& targets, const Tensor& loss_sum);
+
+// The same over a vocabulary whose parts lie on different ranks, C columns here: `cross_entropy_part` on each
+// part, the numbers of all parts put together, then the loss and each part's gradient. Masked tokens count
+// nothing, and a NaN in any part gives a NaN loss.
+
+inline constexpr std::int64_t kPartNumbers = 3;  ///< of one part, a token
+
+/// What one part knows of each token: part_numbers [T, 3] f64 = the largest logit of the part (-infinity of
+/// no column), the sum of e^(logit - largest), the target's logit (0 where another part has the target). The
+/// logits [T, C] become e^(logit - largest). C may be 0. Throws Error on a target outside the vocabulary.
+void cross_entropy_part(Stream& stream, const Tensor& logits, const Tensor& targets, const VocabPart& part,
+                        const Tensor& part_numbers);
+
+/// loss_sum += the loss of all tokens, from the numbers of all parts, [parts, T, 3] f64, combined in their
+/// order.
+void cross_entropy_joined_loss(Stream& stream, const Tensor& all_numbers, const Tensor& targets,
+                               const Tensor& loss_sum);
+
+/// The exponentials [T, C] of the part that is `index`-th among all become grad_scale * (softmax - onehot).
+void cross_entropy_joined_gradient(Stream& stream, const Tensor& all_numbers, std::int64_t index,
+                                   const Tensor& targets, const VocabPart& part, double grad_scale,
+                                   const Tensor& exponentials);
 
 }  // namespace dew::kernels

@@ -21,6 +21,44 @@ bool may_store(Axis axis) {
   return axis == Axis::kFsdp || axis == Axis::kExpert;
 }
 
+int ranks_of(const std::vector<Axis>& axes, const MeshShape& mesh) {
+  int ranks = 1;
+  for (Axis axis : axes) ranks *= mesh[axis];
+  return ranks;
+}
+
+/// A dim of a parameter on a mesh: the axes that split it, and whether they can.
+struct DimSplit {
+  std::vector<Axis> axes;
+  std::int64_t units = 0;
+  int ranks = 1;
+  bool divides = true;
+};
+
+DimSplit split_of(const ParamSpec& spec, int dim, const LayoutRules& rules, const MeshShape& mesh) {
+  const DimMeaning& meaning = spec.axes[static_cast<std::size_t>(dim)];
+  const auto axes_of = [&rules](LogicalAxis axis) { return rules.split[static_cast<std::size_t>(axis)]; };
+  DimSplit split{axes_of(meaning.axis), meaning.units > 0 ? meaning.units : spec.shape.dim(dim)};
+  split.ranks = ranks_of(split.axes, mesh);
+  split.divides = split.units % split.ranks == 0;
+  // Keys are split with the queries that look at them, or not at all.
+  if (meaning.axis == LogicalAxis::kKvHeads &&
+      (!split.divides || ranks_of(axes_of(LogicalAxis::kHeads), mesh) != split.ranks))
+    return {{}, split.units};
+  if (meaning.axis == LogicalAxis::kVocab) split.divides = true;
+  return split;
+}
+
+std::string refusal(const DimSplit& split) {
+  std::string text = std::to_string(split.units) + " does not divide by tensor " +
+                     std::to_string(split.ranks) + "; accepted: a multiple of " +
+                     std::to_string(split.ranks) + ", or tensor ";
+  constexpr std::int64_t kListed = 64;  // larger extents are rarely meant
+  for (std::int64_t n = 1; n <= std::min(split.units, kListed); ++n)
+    if (split.units % n == 0) text += (n > 1 ? ", " : "") + std::to_string(n);
+  return text;
+}
+
 }  // namespace
 
 LayoutRules make_layout_rules(const LayoutSection& section, ConfigSection root) {
@@ -60,12 +98,34 @@ LayoutRules make_layout_rules(const LayoutSection& section, ConfigSection root) 
 Layout layout_of(const ParamSpec& spec, const LayoutRules& rules, const MeshShape& mesh) {
   std::vector<std::vector<Axis>> split;
   AxisSet split_axes;
-  for (const DimMeaning& dim : spec.axes) {
-    split.push_back(rules.split[static_cast<std::size_t>(dim.axis)]);
-    for (Axis by : split.back()) split_axes = split_axes.with(by);
+  for (int d = 0; d < spec.shape.dims(); ++d) {
+    const DimSplit dim = split_of(spec, d, rules, mesh);
+    DEW_CHECK(dim.divides, spec.name, refusal(dim));
+    split.push_back(dim.axes);
+    for (Axis by : dim.axes) split_axes = split_axes.with(by);
   }
   const AxisSet storage = spec.shape.numel() >= rules.min_shard ? rules.storage : AxisSet{};
-  return Layout(spec.shape, std::move(split), storage, kDataAxes - storage - split_axes, mesh);
+  // Over tensor ranks share tokens and heads: what is whole has met the rank's own alone.
+  const AxisSet reduce = kDataAxes.with(Axis::kTensor) - storage - split_axes;
+  return Layout(spec.shape, std::move(split), storage, reduce, mesh);
+}
+
+std::vector<SplitError> split_errors(std::span<const ParamSpec> params, const LayoutRules& rules,
+                                     const MeshShape& mesh) {
+  std::vector<SplitError> errors;
+  for (const ParamSpec& spec : params) {
+    for (int d = 0; d < spec.shape.dims(); ++d) {
+      const DimSplit dim = split_of(spec, d, rules, mesh);
+      if (dim.divides) continue;
+      SplitError error{"model." + std::string(name_of(spec.axes[static_cast<std::size_t>(d)].axis)),
+                       refusal(dim)};
+      const bool known = std::any_of(errors.begin(), errors.end(), [&error](const SplitError& other) {
+        return other.key == error.key && other.message == error.message;
+      });
+      if (!known) errors.push_back(std::move(error));
+    }
+  }
+  return errors;
 }
 
 std::vector<AxisSet> groups_of(std::span<const ParamSpec> params, const LayoutRules& rules,

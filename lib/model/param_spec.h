@@ -22,6 +22,7 @@ struct DimMeaning {
   DimMeaning(LogicalAxis meaning, std::int64_t parts = 0) : axis(meaning), units(parts) {}
   LogicalAxis axis;
   std::int64_t units;
+  bool operator==(const DimMeaning&) const = default;
 };
 
 struct Init {

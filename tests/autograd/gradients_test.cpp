@@ -7,6 +7,7 @@
 #include "autograd/norm.h"
 #include "autograd/pointwise.h"
 #include "autograd/rope.h"
+#include "autograd/select_heads.h"
 #include "kernels/rope.h"
 #include "support/gradcheck.h"
 
@@ -34,6 +35,44 @@ TEST(Linear, TakesAConstantInput) {
   check_gradients({{}, {{2, 3}}, [](Workbench& bench, Tape& tape, const Vars&) -> Vars {
                      return {linear(tape, {bench.random({4, 3}, 1), {}, -1}, kFirst)};
                    }});
+}
+
+/// Each op of several values or none wanted, with one input a constant.
+TEST(Ops, TakeConstantsBesideWhatIsDifferentiated) {
+  const Shape heads{1, 3, 2, 4};
+  const auto constant = [](Workbench& bench, const Shape& shape) -> Var {
+    return {bench.random(shape, 1), {}, -1};
+  };
+  check_gradients({{}, {{33}}, [&](Workbench& bench, Tape& tape, const Vars&) -> Vars {
+                     return {rms_norm(tape, constant(bench, {5, 33}), kFirst, 1e-2)};
+                   }});
+  for (std::size_t place : {0, 1})
+    check_gradients({{{3, 5}}, {}, [&](Workbench& bench, Tape& tape, const Vars& v) -> Vars {
+                       Vars in(2, constant(bench, {3, 5}));
+                       in[place] = v[0];
+                       return {swiglu(tape, in[0], in[1])};
+                     }});
+  for (std::size_t place : {0, 1, 2})
+    check_gradients({{heads}, {}, [&](Workbench& bench, Tape& tape, const Vars& v) -> Vars {
+                       Vars in(3, constant(bench, heads));
+                       in[place] = v[0];
+                       return {attention(tape, in[0], in[1], in[2], {})};
+                     }});
+  check_gradients({{heads}, {}, [&](Workbench& bench, Tape& tape, const Vars& v) -> Vars {
+                     const Var turned = rope(tape, constant(bench, heads), bench.random({3, 4}, 2));
+                     const Var chosen = select_heads(tape, turned, {1, 0}, {});
+                     return {add(tape, v[0], chosen)};
+                   }});
+}
+
+TEST(SelectHeads, HasTheGradientsOfItsDifferences) {
+  for (const std::vector<std::int64_t>& list :
+       {std::vector<std::int64_t>{1}, {2, 2, 0, 1, 2}, {0, 1, 2}, {}}) {
+    SCOPED_TRACE(list.size());
+    check_gradients({{{2, 3, 3, 5}}, {}, [&](Workbench&, Tape& tape, const Vars& v) -> Vars {
+                       return {select_heads(tape, v[0], list, {}), v[0]};
+                     }});
+  }
 }
 
 TEST(RmsNorm, HasTheGradientsOfItsDifferences) {

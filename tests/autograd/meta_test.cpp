@@ -8,6 +8,7 @@
 #include "autograd/norm.h"
 #include "autograd/pointwise.h"
 #include "autograd/remat.h"
+#include "autograd/select_heads.h"
 #include "support/gradcheck.h"
 
 namespace dew::test {
@@ -38,13 +39,13 @@ void run_every_op(Workbench& bench, bool differentiate, WeightMode mode) {
   const Tensor table = tables.get(bench.stream, 0, kLength, kHeadWidth, 100, DType::kF64);
   const Shape heads{kSamples, kLength, kHeads, kHeadWidth}, kv_heads{kSamples, kLength, kKvHeads, kHeadWidth};
   const Var q = rope(tape, reshape(tape, linear(tape, h, ParamRef{2}), heads), table);
-  const Var kv = reshape(tape, linear(tape, h, ParamRef{3}), kv_heads);
+  const Var kv = select_heads(tape, reshape(tape, linear(tape, h, ParamRef{3}), kv_heads), {1, 0, 1, 1}, {});
   const Var o = reshape(tape, attention(tape, q, kv, kv, {.window = 5}), {tokens, kWidth});
   const Vars gated = remat(scope, "gated", {o, h}, [](Scope& s, const Vars& in) -> Vars {
     return {swiglu(s.tape, linear(s.tape, in[0], ParamRef{2}), in[1])};
   });
   EXPECT_EQ(x.value.raw() == nullptr, bench.stream.device().is_meta());
-  const Var loss = head_loss(tape, add(tape, x, gated[0]), ParamRef{0}, bench.ints({tokens}, ids), 0.5, 10);
+  const Var loss = head_loss(scope, add(tape, x, gated[0]), ParamRef{0}, bench.ints({tokens}, ids), 0.5, 10);
   if (!differentiate) return;
   const Tensor one = bench.tensor({1}, {1});
   DeferredWork work;

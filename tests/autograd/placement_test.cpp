@@ -5,13 +5,16 @@
 #include <gtest/gtest.h>
 
 #include "autograd/attention.h"
+#include "autograd/embedding.h"
 #include "autograd/linear.h"
 #include "autograd/loss.h"
 #include "autograd/norm.h"
 #include "autograd/pointwise.h"
 #include "autograd/remat.h"
 #include "autograd/rope.h"
+#include "autograd/select_heads.h"
 #include "support/gradcheck.h"
+#include "support/lone_rank.h"
 
 namespace dew::test {
 namespace {
@@ -31,8 +34,10 @@ class PlacedOps : public testing::Test {
   }
 
   Workbench bench_;
-  ParamViews bound_{{bench_.random({4}, 2), bench_.random({6, 4}, 3)}, nullptr};
+  ParamViews bound_{{bench_.random({4}, 2), bench_.random({6, 4}, 3)}, {}, nullptr};
   Tape tape_{bench_.stream, bound_};
+  LoneRank lone_;
+  Scope scope_ = lone_.scope(tape_);
 };
 
 TEST(Placements, SayEveryAxisThatIsNotReplicated) {
@@ -79,7 +84,7 @@ TEST_F(PlacedOps, RefuseNonlinearFunctionsOfPartialSums) {
   EXPECT_THROW(rms_norm(tape_, x, kWeight, 1e-5), Error);
   EXPECT_THROW(swiglu(tape_, x, x), Error);
   EXPECT_THROW(attention(tape_, heads, heads, heads, {}), Error);
-  EXPECT_THROW(head_loss(tape_, x, ParamRef{1}, bench_.ints({3}, {0, 1, 2}), 1, 2), Error);
+  EXPECT_THROW(head_loss(scope_, x, ParamRef{1}, bench_.ints({3}, {0, 1, 2}), 1, 2), Error);
   EXPECT_EQ(rms_norm(tape_, whole, kWeight, 1e-5).placements, Placements());
   EXPECT_EQ(attention(tape_, whole_heads, whole_heads, whole_heads, {}).placements, Placements());
 }
@@ -105,10 +110,84 @@ TEST_F(PlacedOps, LetLinearMapsOfPartialSumsThrough) {
 
 TEST_F(PlacedOps, MakeTheLossOfShardedTokensPartial) {
   const Var x = value({3, 4}, Placements::sharded({Axis::kReplica, Axis::kSequence}));
-  const Var loss = head_loss(tape_, x, ParamRef{1}, bench_.ints({3}, {0, 1, 2}), 1, 2);
+  const Var loss = head_loss(scope_, x, ParamRef{1}, bench_.ints({3}, {0, 1, 2}), 1, 2);
 
   EXPECT_EQ(loss.placements.axes_that_are(Placement::kPartial), (AxisSet{Axis::kReplica, Axis::kSequence}));
   EXPECT_THROW(add(tape_, loss, value({1}, {})), Error);
+}
+
+/// Weights of which tensor splits dim 0, dim 1, and nothing: the halves of [6, 8] and [4, 8], and [6, 4]
+/// whole.
+class SplitOps : public testing::Test {
+ protected:
+  static constexpr ParamRef kColumns{0}, kRows{1}, kWhole{2};
+
+  Var value(const Shape& shape, const Placements& placements) {
+    return tape_.input(bench_.random(shape, 1), placements);
+  }
+
+  const Placements sharded_ = Placements::sharded({Axis::kFsdp, Axis::kTensor}),
+                   whole_ = Placements::sharded({Axis::kFsdp});
+  Workbench bench_;
+  std::vector<ParamPart> parts_{{{{6, 4}, {3, 0}, {3, 4}}, {{Axis::kTensor}, {}}},
+                                {{{4, 8}, {0, 4}, {4, 4}}, {{}, {Axis::kTensor}}},
+                                {{{6, 4}, {0, 0}, {6, 4}}, {{}, {}}}};
+  ParamViews bound_{
+      {bench_.random({3, 4}, 2), bench_.random({4, 4}, 3), bench_.random({6, 4}, 4)}, parts_, nullptr};
+  Tape tape_{bench_.stream, bound_};
+  LoneRank lone_;
+  Scope scope_ = lone_.scope(tape_);
+};
+
+TEST_F(SplitOps, KnowTheirPartOfAParameter) {
+  EXPECT_EQ(tape_.split_of(kColumns, 0), AxisSet{Axis::kTensor});
+  EXPECT_EQ(tape_.split_of(kColumns, 1), AxisSet{});
+  EXPECT_EQ(tape_.offset_of(kColumns, 0), 3);
+  EXPECT_EQ(tape_.global_of(kColumns, 0), 6);
+  EXPECT_EQ(tape_.global_of(kRows, 1), 8);
+}
+
+TEST_F(SplitOps, TurnReplicatedValuesIntoShardedAndTheseIntoPartialOnes) {
+  Placements sum = whole_;
+  sum[Axis::kTensor] = Placement::kPartial;
+
+  EXPECT_EQ(linear(tape_, value({2, 4}, whole_), kColumns).placements, sharded_);
+  EXPECT_EQ(linear(tape_, value({2, 4}, sharded_), kRows).placements, sum);
+  EXPECT_EQ(linear(tape_, value({2, 4}, sharded_), kWhole).placements, sharded_);
+  EXPECT_EQ(linear(tape_, value({2, 4}, whole_), kWhole).placements, whole_);
+  EXPECT_THROW(linear(tape_, value({2, 4}, sharded_), kColumns), Error) << "the tokens are not all here";
+  EXPECT_THROW(linear(tape_, value({2, 4}, sum), kColumns), Error);
+  EXPECT_THROW(linear(tape_, value({2, 4}, whole_), kRows), Error) << "every rank would count the whole";
+  EXPECT_THROW(linear(tape_, value({2, 4}, sum), kRows), Error);
+}
+
+TEST_F(SplitOps, LookUpPartsOfTheVocabularyForTokensThatAllRanksHave) {
+  const Tensor tokens = bench_.ints({2}, {5, 0}), outside = bench_.ints({1}, {6});
+  const Var y = embedding(tape_, tokens, whole_, kColumns);
+
+  EXPECT_EQ(y.placements[Axis::kTensor], Placement::kPartial);
+  const Numbers row = numbers(y.value), table = numbers(bound_.values[0]);
+  EXPECT_EQ(Numbers(row.begin(), row.begin() + 4), Numbers(table.begin() + 8, table.end()))
+      << "token 5 is row 2";
+  EXPECT_EQ(Numbers(row.begin() + 4, row.end()), Numbers(4, 0.0)) << "token 0 is another rank's";
+  EXPECT_THROW(embedding(tape_, tokens, sharded_, kColumns), Error);
+  EXPECT_THROW(embedding(tape_, outside, whole_, kColumns), Error);
+  EXPECT_EQ(embedding(tape_, tokens, sharded_, kWhole).placements, sharded_);
+}
+
+TEST_F(SplitOps, NeedAllTokensForPartsOfTheVocabularyInTheHead) {
+  EXPECT_THROW(head_loss(scope_, value({1, 4}, sharded_), kColumns, bench_.ints({1}, {0}), 1, 2), Error);
+  const Var loss = head_loss(scope_, value({1, 4}, sharded_), kWhole, bench_.ints({1}, {0}), 1, 2);
+  EXPECT_EQ(loss.placements[Axis::kTensor], Placement::kPartial);
+}
+
+TEST_F(SplitOps, ChooseHeadsOfValuesThatAllRanksHave) {
+  const AxisSet tensor{Axis::kTensor};
+
+  EXPECT_EQ(select_heads(tape_, value({1, 2, 3, 4}, whole_), {1}, tensor).placements, sharded_);
+  EXPECT_THROW(select_heads(tape_, value({1, 2, 3, 4}, sharded_), {1}, tensor), Error);
+  EXPECT_THROW(select_heads(tape_, value({1, 2, 3, 4}, whole_), {3}, tensor), Error);
+  EXPECT_THROW(select_heads(tape_, value({1, 2, 3, 4}, whole_), {-1}, tensor), Error);
 }
 
 // A planted fault: a sum over tensor is taken, and what follows takes it once more.

@@ -125,7 +125,7 @@ TEST(Remat, HasTheGradientsOfItsDifferencesWithSeveralInputsAndOutputs) {
 TEST(Remat, RunsItsBodyOnceForwardSavingNothingAndOnceBack) {
   Workbench bench;
   GradientStore store(bench, {});
-  const ParamViews bound{{}, &store};
+  const ParamViews bound{{}, {}, &store};
   const Mesh mesh(MeshShape{}, MeshCoord{}, {});
   const RematPolicy policy{false, {"site"}};
   RopeTables tables;
@@ -148,7 +148,7 @@ TEST(Remat, RunsItsBodyOnceForwardSavingNothingAndOnceBack) {
 TEST(Remat, DoesNotRunAgainWhatTheLossDoesNotUse) {
   Workbench bench;
   GradientStore store(bench, {{33}});
-  const ParamViews bound{{bench.random({33}, 1)}, &store};
+  const ParamViews bound{{bench.random({33}, 1)}, {}, &store};
   const Mesh mesh(MeshShape{}, MeshCoord{}, {});
   const RematPolicy policy{false, {"site"}};
   RopeTables tables;
@@ -166,7 +166,7 @@ TEST(Remat, DoesNotRunAgainWhatTheLossDoesNotUse) {
 TEST(Remat, LeavesConstantsWithoutGradients) {
   Workbench bench;
   GradientStore store(bench, {{5, 33}});
-  const ParamViews bound{{bench.random({5, 33}, 1)}, &store};
+  const ParamViews bound{{bench.random({5, 33}, 1)}, {}, &store};
   const Mesh mesh(MeshShape{}, MeshCoord{}, {});
   const RematPolicy policy{false, {"site"}};
   RopeTables tables;
@@ -185,7 +185,7 @@ TEST(Remat, LeavesConstantsWithoutGradients) {
 TEST(Remat, RefusesOutputsPlacedDifferently) {
   Workbench bench;
   GradientStore store(bench, {});
-  const ParamViews bound{{}, &store};
+  const ParamViews bound{{}, {}, &store};
   const Mesh mesh(MeshShape{}, MeshCoord{}, {});
   const RematPolicy policy{false, {"site"}};
   RopeTables tables;

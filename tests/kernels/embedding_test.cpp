@@ -49,6 +49,39 @@ TEST(Embedding, BackwardAddsRowsInTokenOrder) {
   }
 }
 
+TEST(Embedding, PartsOfTheRowsAddUpToTheWhole) {
+  Host host;
+  for (DType dtype : kFloats) {
+    const Tensor table = host.random({5, 33}, dtype, 1), whole = host.empty({6, 33}, dtype),
+                 dy = host.random({6, 33}, dtype, 2), d_whole = host.random({5, 33}, dtype, 3);
+    kernels::embedding_forward(host.stream, host.ints(kTokens), table, whole);
+    std::vector<double> sum(6 * 33, 0.0);
+    const Tensor d_parts = host.clone(d_whole);
+    kernels::embedding_backward(host.stream, host.ints(kTokens), dy, {d_whole, true});
+    for (auto [begin, end] : {std::pair{0, 2}, {2, 2}, {2, 4}, {4, 5}}) {
+      const kernels::VocabPart part{begin, 5};
+      const Tensor y = host.random({6, 33}, dtype, 4);
+      kernels::embedding_forward(host.stream, host.ints(kTokens), table.rows(begin, end), part, y);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values(y)[i];
+      kernels::embedding_backward(host.stream, host.ints(kTokens), dy, part,
+                                  {d_parts.rows(begin, end), true});
+    }
+    EXPECT_EQ(sum, values(whole)) << "zeros beside one row a token";
+    EXPECT_TRUE(same_bits(d_parts, d_whole));
+  }
+}
+
+TEST(Embedding, RefusesTokensOutsideAllParts) {
+  Host host;
+  const Tensor rows = host.random({2, 3}, DType::kF32, 1), y = host.random({1, 3}, DType::kF32, 1);
+  for (std::int32_t token : {-1, 5}) {
+    EXPECT_THROW(kernels::embedding_forward(host.stream, host.ints({token}), rows, {1, 5}, y), Error);
+    EXPECT_THROW(kernels::embedding_backward(host.stream, host.ints({token}), y, {1, 5}, {rows, true}),
+                 Error);
+  }
+  EXPECT_THROW(kernels::embedding_forward(host.stream, host.ints({1}), rows, {4, 5}, y), Error);
+}
+
 TEST(Embedding, NanComesThrough) {
   Host host;
   const Tensor dy = host.random({6, 3}, DType::kF32, 1), d_table = host.empty({5, 3}, DType::kF32);

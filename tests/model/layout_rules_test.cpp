@@ -11,14 +11,7 @@ namespace {
 using Rules = std::map<std::string, std::vector<Axis>>;
 
 LayoutRules rules_of(const Rules& rules, std::int64_t min_shard = 0) {
-  LayoutSection section;
-  section.min_shard = min_shard;
-  section.rules = rules;
-  Config config = Config::from_text("model: {}\n", "run.yaml");
-  LayoutRules result = make_layout_rules(section, config.root());
-  config.root().section({"model", "", ""});
-  config.throw_errors();
-  return result;
+  return layout_rules_of(rules, min_shard);
 }
 
 std::string refusal(const Rules& rules) {
@@ -65,7 +58,7 @@ TEST(LayoutRules, KeepSmallParametersWhole) {
   EXPECT_EQ(layout_of(kMatrix, rules, kWide).storage_axes(), AxisSet{Axis::kFsdp});
   const Layout norm = layout_of(kNorm, rules, kWide);
   EXPECT_EQ(norm.storage_axes(), AxisSet{});
-  EXPECT_EQ(norm.reduce_axes(), kDataAxes) << "what is not scattered is summed";
+  EXPECT_EQ(norm.reduce_axes(), kDataAxes.with(Axis::kTensor)) << "what is not scattered is summed";
   EXPECT_EQ(layout_of(kNorm, rules_of({}, 32), kWide).storage_axes(), AxisSet{Axis::kFsdp})
       << "32 is not smaller";
 }
@@ -102,6 +95,65 @@ TEST(LayoutRules, RefuseAxesThatCannotServe) {
             << name;
     }
   }
+}
+
+TEST(LayoutRules, SumOverTensorWhatTensorDoesNotSplit) {
+  const LayoutRules rules = rules_of({});
+
+  EXPECT_TRUE(layout_of(kNorm, rules, kWide).reduce_axes().has(Axis::kTensor));
+  EXPECT_FALSE(layout_of(kMatrix, rules, kWide).reduce_axes().has(Axis::kTensor));
+  EXPECT_TRUE(layout_of(kMatrix, rules_of({{"mlp", {}}}), kWide).reduce_axes().has(Axis::kTensor));
+}
+
+ParamSpec heads_spec(LogicalAxis axis, std::int64_t heads) {
+  return {"w", {heads * 10, 4}, {{axis, heads}, LogicalAxis::kWidth}, {}};
+}
+
+TEST(LayoutRules, KeepKeyHeadsWholeThatDoNotDivide) {
+  const MeshShape mesh = mesh_of({{Axis::kTensor, 4}});
+  for (std::int64_t heads : {1, 2, 3, 6}) {
+    const Layout layout = layout_of(heads_spec(LogicalAxis::kKvHeads, heads), rules_of({}), mesh);
+    EXPECT_EQ(layout.split_axes(), AxisSet{}) << heads << " heads of 10 would divide by elements";
+    EXPECT_TRUE(layout.reduce_axes().has(Axis::kTensor)) << heads;
+  }
+  EXPECT_EQ(layout_of(heads_spec(LogicalAxis::kKvHeads, 8), rules_of({}), mesh).compute_slab({}).extent,
+            (Shape{20, 4}));
+}
+
+TEST(LayoutRules, SplitKeyHeadsWithTheQueryHeadsOnly) {
+  const ParamSpec keys = heads_spec(LogicalAxis::kKvHeads, 4);
+
+  EXPECT_EQ(layout_of(keys, rules_of({{"heads", {}}}), kWide).split_axes(), AxisSet{});
+  EXPECT_EQ(layout_of(keys, rules_of({{"kv_heads", {}}}), kWide).split_axes(), AxisSet{});
+  EXPECT_EQ(layout_of(keys, rules_of({}), kWide).split_axes(), AxisSet{Axis::kTensor});
+}
+
+TEST(LayoutRules, GiveTheLastRanksLessOfAVocabularyThatDoesNotDivide) {
+  const MeshShape mesh = mesh_of({{Axis::kTensor, 4}});
+  const ParamSpec table{"t", {3, 4}, {LogicalAxis::kVocab, LogicalAxis::kWidth}, {}};
+  const Layout layout = layout_of(table, rules_of({}), mesh);
+
+  EXPECT_EQ(layout.compute_slab(mesh.coord_of(2)).extent, (Shape{1, 4}));
+  EXPECT_EQ(layout.compute_slab(mesh.coord_of(3)).extent, (Shape{0, 4}));
+  EXPECT_TRUE(split_errors(std::vector<ParamSpec>{table}, rules_of({}), mesh).empty());
+}
+
+TEST(LayoutRules, RefuseHeadsAndHiddenWidthsThatDoNotDivide) {
+  const Model model = decoder_of("layers: 2, width: 12, heads: 6, kv_heads: 3, mlp: 10, vocab: 7");
+  const MeshShape mesh = mesh_of({{Axis::kTensor, 4}});
+
+  const std::vector<SplitError> errors = split_errors(model.params(), rules_of({}), mesh);
+
+  ASSERT_EQ(errors.size(), 2u) << "each once, whatever the layers";
+  EXPECT_EQ(errors[0].key, "model.heads");
+  EXPECT_EQ(errors[0].message,
+            "6 does not divide by tensor 4; accepted: a multiple of 4, or tensor 1, 2, 3, 6");
+  EXPECT_EQ(errors[1].key, "model.mlp");
+  EXPECT_EQ(errors[1].message,
+            "10 does not divide by tensor 4; accepted: a multiple of 4, or tensor 1, 2, 5, 10");
+  EXPECT_THROW(layout_of(heads_spec(LogicalAxis::kHeads, 6), rules_of({}), mesh), Error);
+  EXPECT_TRUE(split_errors(model.params(), rules_of({{"heads", {}}, {"mlp", {}}}), mesh).empty());
+  EXPECT_TRUE(split_errors(model.params(), rules_of({}), mesh_of({{Axis::kTensor, 2}})).empty());
 }
 
 // A weight has one dim that tensor splits; width stands beside it, and no op computes with a part of the

@@ -47,19 +47,21 @@ TEST(DecoderParams, HaveTheirNamesAndShapesInTheOrderOfTheChain) {
 }
 
 TEST(DecoderParams, SayWhatTheirDimsMean) {
-  using enum LogicalAxis;
+  using Dims = std::vector<DimMeaning>;
   const Model model = decoder_of("layers: 1, width: 8, heads: 2, kv_heads: 1, mlp: 5, vocab: 11");
+  const DimMeaning width(LogicalAxis::kWidth), vocab(LogicalAxis::kVocab), mlp(LogicalAxis::kMlp),
+      heads(LogicalAxis::kHeads, 2), kv_heads(LogicalAxis::kKvHeads, 1);
   const auto specs = by_name(model);
   const auto axes = [&](const std::string& name) { return specs.at(name).axes; };
 
-  EXPECT_EQ(axes("embed.weight"), (std::vector{kVocab, kWidth}));
-  EXPECT_EQ(axes("layers.0.attention.wq"), (std::vector{kHeads, kWidth}));
-  EXPECT_EQ(axes("layers.0.attention.wk"), (std::vector{kKvHeads, kWidth}));
-  EXPECT_EQ(axes("layers.0.attention.wv"), (std::vector{kKvHeads, kWidth}));
-  EXPECT_EQ(axes("layers.0.attention.wo"), (std::vector{kWidth, kHeads}));
-  EXPECT_EQ(axes("layers.0.mlp.gate"), (std::vector{kMlp, kWidth}));
-  EXPECT_EQ(axes("layers.0.mlp.down"), (std::vector{kWidth, kMlp}));
-  EXPECT_EQ(axes("head.norm"), (std::vector{kWidth}));
+  EXPECT_EQ(axes("embed.weight"), (Dims{vocab, width}));
+  EXPECT_EQ(axes("layers.0.attention.wq"), (Dims{heads, width}));
+  EXPECT_EQ(axes("layers.0.attention.wk"), (Dims{kv_heads, width}));
+  EXPECT_EQ(axes("layers.0.attention.wv"), (Dims{kv_heads, width}));
+  EXPECT_EQ(axes("layers.0.attention.wo"), (Dims{width, heads}));
+  EXPECT_EQ(axes("layers.0.mlp.gate"), (Dims{mlp, width}));
+  EXPECT_EQ(axes("layers.0.mlp.down"), (Dims{width, mlp}));
+  EXPECT_EQ(axes("head.norm"), (Dims{width}));
 }
 
 TEST(DecoderParams, CountATiedHeadOnce) {
@@ -150,7 +152,7 @@ class DeclaringBlock final : public Block {
 
 Model model_of_two(const Shape& first, const Shape& second) {
   Model model;
-  const std::vector<LogicalAxis> axes{LogicalAxis::kMlp, LogicalAxis::kWidth};
+  const std::vector<DimMeaning> axes{LogicalAxis::kMlp, LogicalAxis::kWidth};
   model.chain.push_back(
       std::make_unique<DeclaringBlock>("a", std::vector<ParamSpec>{{"shared", first, axes, {}}}));
   model.chain.push_back(

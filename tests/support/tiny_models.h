@@ -1,15 +1,17 @@
 // Models small enough for differences and plain loops, with their parameters whole and bound by hand: the
-// chain of blocks without stores, plans or ranks.
+// chain of blocks without stores or plans, on one rank or with each rank's part of the weights.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "base/philox.h"
 #include "io/config.h"
+#include "model/layout_rules.h"
 #include "model/registry.h"
 #include "support/near.h"
 #include "tensor/copy.h"
@@ -43,25 +45,44 @@ inline Microbatch microbatch_of(Workbench& bench, std::int64_t samples, std::int
   return microbatch;
 }
 
+/// What a rank computes with of a global tensor.
+inline Numbers part_of(const Numbers& whole, const Layout& layout, const MeshCoord& coord) {
+  Numbers part;
+  const std::int64_t elements = layout.compute_slab(coord).extent.numel();
+  for (std::int64_t i = 0; i < elements; ++i)
+    part.push_back(whole[static_cast<std::size_t>(layout.global_index(coord, i))]);
+  return part;
+}
+
+/// The rules of the default table, with these over them.
+inline LayoutRules layout_rules_of(const std::map<std::string, std::vector<Axis>>& rules,
+                                   std::int64_t min_shard = 0) {
+  LayoutSection section;
+  section.min_shard = min_shard;
+  section.rules = rules;
+  Config config = Config::from_text("model: {}\n", "run.yaml");
+  LayoutRules result = make_layout_rules(section, config.root());
+  config.root().section({"model", "", ""});
+  config.throw_errors();
+  return result;
+}
+
 /// Runs a chain on one microbatch.
 class ChainRun {
  public:
   using ByName = std::map<std::string, Tensor>;
 
   ChainRun(Workbench& bench, const Model& model, DType dtype = DType::kF64)
-      : bench_(bench), model_(model), dtype_(dtype), mesh_(MeshShape{}, MeshCoord{}, {}) {
-    for (const ParamSpec& spec : model.params()) {
-      Numbers x = draw(stream_key(5, spec.name), spec.shape.numel());
-      for (double& value : x) value = spec.decays() ? value : 1 + value / 4;
-      weights[spec.name] = bench.tensor(spec.shape, x, dtype, Owner::kWeights);
-    }
-    for (const auto& block : model.chain) sinks_.push_back(std::make_unique<Sink>(*this, *block));
-  }
+      : ChainRun(bench, model, nullptr, {}, dtype) {}
+  /// With this rank's part of each weight, whole over the axes of storage. The mesh must outlive the run.
+  ChainRun(Workbench& bench, const Model& model, const Mesh& mesh, const LayoutRules& rules)
+      : ChainRun(bench, model, &mesh, rules, DType::kF64) {}
 
   ByName weights;
   ByName gradients;       ///< after differentiate
   std::int64_t kept = 0;  ///< bytes of activations between forward and backward
   std::int64_t peak = 0;  ///< the most bytes of activations
+  Placements placements;  ///< of the loss
 
   /// The loss alone, nothing recorded.
   double evaluate(const Microbatch& microbatch) {
@@ -69,9 +90,10 @@ class ChainRun {
     for (std::size_t b = 0; b < model_.chain.size(); ++b) {
       const ParamViews bound = views(b, false);
       Tape tape(bench_.stream, bound);
-      Scope scope{tape, mesh_, no_policy_, tables_};
+      Scope scope{tape, *mesh_, no_policy_, tables_};
       values = model_.chain[b]->forward(scope, microbatch, values);
     }
+    placements = values.front().placements;
     return read_scalar(bench_.stream, values.front().value);
   }
 
@@ -84,13 +106,14 @@ class ChainRun {
     for (std::size_t b = 0; b < model_.chain.size(); ++b) {
       BlockRun& run = *runs.emplace_back(std::make_unique<BlockRun>(bench_.stream, views(b, true)));
       for (Var& value : values) run.in.push_back(run.tape.input(std::move(value.value), value.placements));
-      Scope scope{run.tape, mesh_, policy, tables_};
+      Scope scope{run.tape, *mesh_, policy, tables_};
       values = model_.chain[b]->forward(scope, microbatch, run.in);
       run.out = values;
       for (Vars* vars : {&run.in, &run.out})
         for (Var& var : *vars) var.value = {};
     }
     const double loss = read_scalar(bench_.stream, values.front().value);
+    placements = values.front().placements;
     values.clear();
     kept = bench_.live(Owner::kActivations);
     std::vector<Tensor> down{bench_.tensor({1}, {1})};
@@ -106,7 +129,33 @@ class ChainRun {
     return loss;
   }
 
+  const Layout& layout(const std::string& name) const { return layouts_.at(name); }
+
  private:
+  ChainRun(Workbench& bench, const Model& model, const Mesh* mesh, const LayoutRules& rules, DType dtype)
+      : bench_(bench), model_(model), dtype_(dtype), mesh_(mesh) {
+    if (mesh_ == nullptr) mesh_ = &alone_.emplace(MeshShape{}, MeshCoord{}, std::span<const AxisSet>{});
+    for (const ParamSpec& spec : model.params()) {
+      Numbers x = draw(stream_key(5, spec.name), spec.shape.numel());
+      for (double& value : x) value = spec.decays() ? value : 1 + value / 4;
+      const Layout layout = layout_of(spec, rules, mesh_->shape());
+      layouts_.emplace(spec.name, layout);
+      weights[spec.name] = bench.tensor(layout.compute_slab(mesh_->coord()).extent,
+                                        part_of(x, layout, mesh_->coord()), dtype, Owner::kWeights);
+    }
+    for (const auto& block : model.chain) {
+      sinks_.push_back(std::make_unique<Sink>(*this, *block));
+      parts_.emplace_back();
+      for (const ParamSpec& spec : block->params()) parts_.back().push_back(part(spec));
+    }
+  }
+
+  ParamPart part(const ParamSpec& spec) const {
+    ParamPart part{layouts_.at(spec.name).compute_slab(mesh_->coord()), {}};
+    for (int d = 0; d < spec.shape.dims(); ++d) part.split.push_back(layouts_.at(spec.name).split_axes(d));
+    return part;
+  }
+
   struct BlockRun {
     BlockRun(Stream& stream, ParamViews views) : bound(std::move(views)), tape(stream, bound) {}
     ParamViews bound;
@@ -118,10 +167,12 @@ class ChainRun {
    public:
     Sink(ChainRun& run, const Block& block) : run_(run), block_(block) {}
     Target gradient(ParamRef param) override {
-      const ParamSpec& spec = block_.params()[static_cast<std::size_t>(param.index)];
-      Tensor& gradient = run_.gradients[spec.name];
+      const std::string& name = block_.params()[static_cast<std::size_t>(param.index)].name;
+      Tensor& gradient = run_.gradients[name];
       const bool written = gradient.defined();
-      if (!written) gradient = Tensor::empty(spec.shape, run_.dtype_, run_.bench_.stream, Owner::kGradients);
+      if (!written)
+        gradient = gradient =
+            Tensor::empty(run_.weights.at(name).shape(), run_.dtype_, run_.bench_.stream, Owner::kGradients);
       return {gradient, written};
     }
 
@@ -133,6 +184,7 @@ class ChainRun {
   ParamViews views(std::size_t block, bool differentiate) const {
     ParamViews bound;
     for (const ParamSpec& spec : model_.chain[block]->params()) bound.values.push_back(weights.at(spec.name));
+    bound.parts = parts_[block];
     if (differentiate) bound.gradients = sinks_[block].get();
     return bound;
   }
@@ -140,7 +192,10 @@ class ChainRun {
   Workbench& bench_;
   const Model& model_;
   DType dtype_;
-  Mesh mesh_;
+  std::optional<Mesh> alone_;
+  const Mesh* mesh_;
+  std::map<std::string, Layout> layouts_;
+  std::vector<std::vector<ParamPart>> parts_;  ///< by block
   RematPolicy no_policy_;
   RopeTables tables_;
   std::vector<std::unique_ptr<Sink>> sinks_;

@@ -29,34 +29,43 @@ void add_row(const T* x, R* y, std::int64_t n) {
 }
 
 template <class T, class R>
-void add_rows(const Tensor& tokens, const Tensor& dy, const Tensor& d_table) {
-  const std::int64_t d = d_table.dim(1), count = tokens.numel();
+void add_rows(const Tensor& tokens, const Tensor& dy, std::int64_t first, const Tensor& d_table) {
+  const std::int64_t d = d_table.dim(1), rows = d_table.dim(0), count = tokens.numel();
   const std::int32_t* token = tokens.data<std::int32_t>();
   const T* in = dy.data<T>();
   R* out = d_table.data<R>();
   parallel_ranges(d, kColumns, count, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t t = 0; t < count; ++t)
-      add_row(in + t * d + begin, out + token[t] * d + begin, end - begin);
+    for (std::int64_t t = 0; t < count; ++t) {
+      const std::int64_t row = token[t] - first;
+      if (row >= 0 && row < rows) add_row(in + t * d + begin, out + row * d + begin, end - begin);
+    }
   });
 }
 
 }  // namespace
 
-void embedding_forward(const Tensor& tokens, const Tensor& table, const Tensor& y) {
-  check_tokens(tokens, table.dim(0));
-  const std::int64_t row = table.dim(1) * static_cast<std::int64_t>(size_of(table.dtype()));
+void embedding_forward(const Tensor& tokens, const Tensor& table, const VocabPart& part, const Tensor& y) {
+  check_tokens(tokens, part.size);
+  const std::int64_t rows = table.dim(0), first = part.first;
+  const std::int64_t bytes = table.dim(1) * static_cast<std::int64_t>(size_of(table.dtype()));
   const std::int32_t* token = tokens.data<std::int32_t>();
   const char* from = static_cast<const char*>(table.raw());
   char* to = static_cast<char*>(y.raw());
-  if (row == 0) return;
+  if (bytes == 0) return;
   parallel_rows(tokens.numel(), table.dim(1), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t t = begin; t < end; ++t)
-      std::memcpy(to + t * row, from + token[t] * row, static_cast<std::size_t>(row));
+    for (std::int64_t t = begin; t < end; ++t) {
+      const std::int64_t row = token[t] - first;
+      if (row >= 0 && row < rows)
+        std::memcpy(to + t * bytes, from + row * bytes, static_cast<std::size_t>(bytes));
+      else
+        std::memset(to + t * bytes, 0, static_cast<std::size_t>(bytes));
+    }
   });
 }
 
-void embedding_backward(const Tensor& tokens, const Tensor& dy, const Target& d_table) {
-  check_tokens(tokens, d_table.into.dim(0));
+void embedding_backward(const Tensor& tokens, const Tensor& dy, const VocabPart& part,
+                        const Target& d_table) {
+  check_tokens(tokens, part.size);
   if (!d_table.accumulate) {
     char* bytes = static_cast<char*>(d_table.into.raw());
     const std::int64_t width = static_cast<std::int64_t>(size_of(d_table.into.dtype()));
@@ -65,11 +74,11 @@ void embedding_backward(const Tensor& tokens, const Tensor& dy, const Target& d_
     });
   }
   if (dy.dtype() == DType::kF64) {
-    add_rows<double, double>(tokens, dy, d_table.into);
+    add_rows<double, double>(tokens, dy, part.first, d_table.into);
   } else if (d_table.into.dtype() == DType::kF64) {
-    add_rows<float, double>(tokens, dy, d_table.into);
+    add_rows<float, double>(tokens, dy, part.first, d_table.into);
   } else {
-    add_rows<float, float>(tokens, dy, d_table.into);
+    add_rows<float, float>(tokens, dy, part.first, d_table.into);
   }
 }
 

@@ -6,7 +6,7 @@
 
 namespace dew::kernels::cpu {
 
-void embedding_forward(const Tensor& tokens, const Tensor& table, const Tensor& y);
-void embedding_backward(const Tensor& tokens, const Tensor& dy, const Target& d_table);
+void embedding_forward(const Tensor& tokens, const Tensor& table, const VocabPart& part, const Tensor& y);
+void embedding_backward(const Tensor& tokens, const Tensor& dy, const VocabPart& part, const Target& d_table);
 
 }  // namespace dew::kernels::cpu

@@ -6,6 +6,7 @@
 #include "autograd/embedding.h"
 #include "autograd/loss.h"
 #include "autograd/norm.h"
+#include "autograd/tokens.h"
 #include "base/text.h"
 #include "model/families/decoder_config.h"
 #include "model/families/families.h"
@@ -16,16 +17,26 @@
 namespace dew {
 namespace {
 
+/// One integer a token, [B, L], as [T], the same on every rank that shares the tokens.
+Var each_token(const Tensor& values, const Microbatch& microbatch) {
+  return {values.range(0, values.numel()), microbatch.placements, -1};
+}
+
 class EmbedBlock final : public Block {
  public:
   explicit EmbedBlock(ParamSpec table) : params_{std::move(table)} {}
   const std::string& name() const override { return name_; }
   std::span<const ParamSpec> params() const override { return params_; }
   Vars forward(Scope& scope, const Microbatch& microbatch, const Vars&) const override {
-    return {embedding(scope.tape, microbatch.batch.tokens, microbatch.placements, ParamRef{0})};
+    const Var all = each_token(microbatch.batch.tokens, microbatch);
+    if (!scope.tape.split_of(kTable, 0).empty())
+      return {own_tokens(scope, embedding(scope.tape, all.value, all.placements, kTable))};
+    const Var own = own_tokens(scope, all);
+    return {embedding(scope.tape, own.value, own.placements, kTable)};
   }
 
  private:
+  static constexpr ParamRef kTable{0};
   std::string name_ = "embed";
   std::vector<ParamSpec> params_;
 };
@@ -40,7 +51,7 @@ class LayerBlock final : public Block {
   const std::string& name() const override { return name_; }
   std::span<const ParamSpec> params() const override { return params_; }
   Vars forward(Scope& scope, const Microbatch& microbatch, const Vars& in) const override {
-    return {mlp_.forward(scope, attention_.forward(scope, microbatch, in[0]))};
+    return {mlp_.forward(scope, microbatch, attention_.forward(scope, microbatch, in[0]))};
   }
 
  private:
@@ -57,12 +68,18 @@ class HeadBlock final : public Block {
   const std::string& name() const override { return name_; }
   std::span<const ParamSpec> params() const override { return params_; }
   Vars forward(Scope& scope, const Microbatch& microbatch, const Vars& in) const override {
-    const Var h = rms_norm(scope.tape, in[0], ParamRef{0}, norm_eps_);
-    return {head_loss(scope.tape, h, ParamRef{1}, microbatch.batch.targets, microbatch.loss_scale, chunk_)};
+    Var h = rms_norm(scope.tape, in[0], kNorm, norm_eps_);
+    Var targets = each_token(microbatch.batch.targets, microbatch);
+    if (scope.tape.split_of(kWeight, 0).empty())
+      targets = own_tokens(scope, targets);
+    else
+      h = whole_tokens(scope, h, targets.value.numel());
+    return {head_loss(scope, h, kWeight, targets.value, microbatch.loss_scale, chunk_)};
   }
   bool may_rerun() const override { return false; }
 
  private:
+  static constexpr ParamRef kNorm{0}, kWeight{1};
   std::string name_ = "head";
   std::vector<ParamSpec> params_;
   double norm_eps_;

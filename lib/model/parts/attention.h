@@ -27,7 +27,8 @@ class AttentionPart {
   std::vector<ParamSpec> params(const std::string& prefix) const;
   static constexpr int kParamCount = 5;
 
-  /// x + wo attention(rope(wq h), rope(wk h), wv h) with h = norm(x). x [T, D].
+  /// x + wo attention(rope(wq h), rope(wk h), wv h) with h = norm(x). x: the own rows of [T, D]. Ranks that
+  /// share heads and have key/value heads whole take those of their query heads.
   Var forward(Scope& scope, const Microbatch& microbatch, const Var& x) const;
 
  private:

@@ -23,8 +23,8 @@ class MlpPart {
   /// norm [D]; gate, up [F, D]; down [D, F].
   std::vector<ParamSpec> params(const std::string& prefix) const;
 
-  /// x + down swiglu(gate h, up h) with h = norm(x). x [T, D].
-  Var forward(Scope& scope, const Var& x) const;
+  /// x + down swiglu(gate h, up h) with h = norm(x). x: the own rows of [T, D].
+  Var forward(Scope& scope, const Microbatch& microbatch, const Var& x) const;
 
  private:
   MlpConfig config_;
