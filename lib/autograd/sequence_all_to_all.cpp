@@ -202,7 +202,7 @@ struct AllToAllBackward {
     const Target dq = opened(stream, gradient_target(g, 0, inputs[0]), plan.q),
                  dk = opened(stream, gradient_target(g, 1, inputs[1]), plan.k),
                  dv = opened(stream, gradient_target(g, 2, inputs[2]), plan.k);
-    const auto start_out = [&](std::int64_t i) {
+    const auto start_out = [this, &stream, &g](std::int64_t i) {
       return start_heads(stream, *plan.group, g.out(), plan.q, i * plan.q_count, plan.q_count);
     };
     std::vector<Outward> outward;

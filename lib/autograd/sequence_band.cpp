@@ -78,7 +78,7 @@ Var band_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts) {
           Tensor::empty({x->dim(0), tail, x->dim(2), x->dim(3)}, x->dtype(), stream, Owner::kActivations));
   }
   shift(stream, parts.group, side.after, leaving, side.before, arriving);
-  const auto extended = [&](const Tensor& x, std::size_t i) {
+  const auto extended = [&stream, &arriving, borrowed, here](const Tensor& x, std::size_t i) {
     if (borrowed == 0) return x;
     Tensor whole = Tensor::empty({x.dim(0), borrowed + here, x.dim(2), x.dim(3)}, x.dtype(), stream,
                                  Owner::kActivations);

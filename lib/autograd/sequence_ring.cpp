@@ -110,29 +110,33 @@ struct RingBackward {
     std::vector<bool> dq_written(dq.size(), false);
     std::vector<Tensor> travelling;  // dk and dv of the step before, on their way here
     Ticket ticket;
-    go_round(stream, deal, k, v, [&](int step, const Blocks& keys, const std::vector<Tensor>& values) {
-      std::vector<Tensor> dk = empty_like(stream, keys.tensors), dv = empty_like(stream, values);
-      for (std::size_t j = 0; j < dk.size(); ++j) {
-        bool written = false;
-        for (std::size_t i = 0; i < dq.size(); ++i) {
-          if (!deal.meets(q.begin[i], dq[i].dim(1), keys.begin[j], dk[j].dim(1))) continue;
-          kernels::attention_backward(stream, q.tensors[i], keys.tensors[j], values[j],
-                                      deal.mask_at(q.begin[i], keys.begin[j]), o[i], log_sum_exp[i], d_o[i],
-                                      {dq[i], dq_written[i]}, {dk[j], written}, {dv[j], written});
-          dq_written[i] = written = true;
-        }
-        if (written) continue;
-        fill(stream, dk[j], 0);
-        fill(stream, dv[j], 0);
-      }
-      // What the ranks before have found for these keys is added, and goes on.
-      ticket.wait(stream);
-      std::vector<Tensor> sums = joined(dk, dv);
-      if (step > 0)
-        for (std::size_t i = 0; i < sums.size(); ++i) kernels::add(stream, sums[i], travelling[i], sums[i]);
-      travelling = empty_like(stream, sums);
-      ticket = rotate(stream, *deal.group, sums, travelling);
-    });
+    go_round(stream, deal, k, v,
+             [this, &stream, &dq, &dq_written, &d_o, &travelling, &ticket](
+                 int step, const Blocks& keys, const std::vector<Tensor>& values) {
+               std::vector<Tensor> dk = empty_like(stream, keys.tensors), dv = empty_like(stream, values);
+               for (std::size_t j = 0; j < dk.size(); ++j) {
+                 bool written = false;
+                 for (std::size_t i = 0; i < dq.size(); ++i) {
+                   if (!deal.meets(q.begin[i], dq[i].dim(1), keys.begin[j], dk[j].dim(1))) continue;
+                   kernels::attention_backward(stream, q.tensors[i], keys.tensors[j], values[j],
+                                               deal.mask_at(q.begin[i], keys.begin[j]), o[i], log_sum_exp[i],
+                                               d_o[i], {dq[i], dq_written[i]}, {dk[j], written},
+                                               {dv[j], written});
+                   dq_written[i] = written = true;
+                 }
+                 if (written) continue;
+                 fill(stream, dk[j], 0);
+                 fill(stream, dv[j], 0);
+               }
+               // What the ranks before have found for these keys is added, and goes on.
+               ticket.wait(stream);
+               std::vector<Tensor> sums = joined(dk, dv);
+               if (step > 0)
+                 for (std::size_t i = 0; i < sums.size(); ++i)
+                   kernels::add(stream, sums[i], travelling[i], sums[i]);
+               travelling = empty_like(stream, sums);
+               ticket = rotate(stream, *deal.group, sums, travelling);
+             });
     ticket.wait(stream);
     const auto half = travelling.begin() + static_cast<std::ptrdiff_t>(k.tensors.size());
     g.pass(0, deal.collect(stream, dq));
@@ -164,23 +168,24 @@ Var ring_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts) {
         Tensor::empty({q.dim(0), q.dim(2), q.dim(1)}, q.dtype(), stream, Owner::kActivations));
   }
   std::vector<bool> written(backward.o.size(), false);
-  go_round(
-      stream, deal, backward.k, backward.v, [&](int, const Blocks& keys, const std::vector<Tensor>& values) {
-        for (std::size_t i = 0; i < written.size(); ++i)
-          for (std::size_t j = 0; j < values.size(); ++j) {
-            const Tensor& q = backward.q.tensors[i];
-            if (!deal.meets(backward.q.begin[i], q.dim(1), keys.begin[j], values[j].dim(1))) continue;
-            const bool first = !written[i];
-            const std::vector<Tensor> into =
-                first ? std::vector<Tensor>{backward.o[i], backward.log_sum_exp[i]}
-                      : empty_like(stream, {backward.o[i], backward.log_sum_exp[i]});
-            kernels::attention_forward(stream, q, keys.tensors[j], values[j],
-                                       deal.mask_at(backward.q.begin[i], keys.begin[j]), into[0], into[1]);
-            if (!first)
-              kernels::merge_attention(stream, into[0], into[1], backward.o[i], backward.log_sum_exp[i]);
-            written[i] = true;
-          }
-      });
+  go_round(stream, deal, backward.k, backward.v,
+           [&stream, &deal, &backward, &written](int, const Blocks& keys, const std::vector<Tensor>& values) {
+             for (std::size_t i = 0; i < written.size(); ++i)
+               for (std::size_t j = 0; j < values.size(); ++j) {
+                 const Tensor& q = backward.q.tensors[i];
+                 if (!deal.meets(backward.q.begin[i], q.dim(1), keys.begin[j], values[j].dim(1))) continue;
+                 const bool first = !written[i];
+                 const std::vector<Tensor> into =
+                     first ? std::vector<Tensor>{backward.o[i], backward.log_sum_exp[i]}
+                           : empty_like(stream, {backward.o[i], backward.log_sum_exp[i]});
+                 kernels::attention_forward(stream, q, keys.tensors[j], values[j],
+                                            deal.mask_at(backward.q.begin[i], keys.begin[j]), into[0],
+                                            into[1]);
+                 if (!first)
+                   kernels::merge_attention(stream, into[0], into[1], backward.o[i], backward.log_sum_exp[i]);
+                 written[i] = true;
+               }
+           });
   const Tensor o = deal.collect(stream, backward.o);
   return tape.record("ring_attention", qkv, o, qkv[0].placements, std::move(backward));
 }

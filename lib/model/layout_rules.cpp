@@ -16,9 +16,10 @@ std::vector<std::string> rule_names() {
   return names;
 }
 
-/// Storage takes the row axes: ranks that hold the same weights and different rows.
+/// Storage takes axes whose ranks hold the same weights and different tokens, replica apart: its copies are
+/// whole by definition.
 bool may_store(Axis axis) {
-  return axis == Axis::kFsdp || axis == Axis::kExpert;
+  return axis == Axis::kFsdp || axis == Axis::kExpert || axis == Axis::kSequence;
 }
 
 int ranks_of(const std::vector<Axis>& axes, const MeshShape& mesh) {
@@ -81,7 +82,8 @@ LayoutRules make_layout_rules(const LayoutSection& section, ConfigSection root) 
       rules.storage = {};
       for (Axis axis : axes) {
         rules.storage = rules.storage.with(axis);
-        if (!may_store(axis)) root.error("layout.rules." + name, "accepted: a list of fsdp, expert");
+        if (!may_store(axis))
+          root.error("layout.rules." + name, "accepted: a list of fsdp, expert, sequence");
       }
       continue;
     }

@@ -75,7 +75,8 @@ std::vector<int> times_owned(const Layout& layout, const MeshShape& mesh) {
   std::vector<int> times(static_cast<std::size_t>(layout.global().numel()), 0);
   for (int rank = 0; rank < mesh.size(); ++rank) {
     const MeshCoord coord = mesh.coord_of(rank);
-    if (!layout.owns(coord)) continue;
+    if (!layout.owns(coord) || coord[static_cast<std::size_t>(Axis::kStage)] != 0)
+      continue;  // one stage's ranks
     for (std::int64_t element : elements_of(layout.compute_slab(coord), layout.storage_range(coord))) {
       ++times[static_cast<std::size_t>(element)];
     }

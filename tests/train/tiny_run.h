@@ -1,6 +1,7 @@
 // A small run on the ranks of a test: description, mesh, engine and data, built as the trainer builds them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -115,6 +116,13 @@ inline std::vector<std::vector<std::string>> all_layouts() {
         if (size % extent == 0) all.push_back(mesh_of({{axes[a], extent}, {axes[b], size / extent}}));
   }
   return all;
+}
+
+/// Whether a layout of `mesh_of` has several stages.
+inline bool is_staged(const std::vector<std::string>& layout) {
+  return std::any_of(layout.begin(), layout.end(), [](const std::string& assignment) {
+    return assignment.starts_with("mesh.stage=") && assignment != "mesh.stage=1";
+  });
 }
 
 /// One list of overrides after another.
