@@ -19,6 +19,7 @@ std::string_view name_of(LogicalAxis axis);
 
 /// The meaning of a dim, and in how many indivisible units (heads) it may be cut; 0: element by element.
 struct DimMeaning {
+  // NOLINTNEXTLINE(google-explicit-constructor): most dims say their meaning alone
   DimMeaning(LogicalAxis meaning, std::int64_t parts = 0) : axis(meaning), units(parts) {}
   LogicalAxis axis;
   std::int64_t units;

@@ -75,8 +75,9 @@ std::vector<int> times_owned(const Layout& layout, const MeshShape& mesh) {
   std::vector<int> times(static_cast<std::size_t>(layout.global().numel()), 0);
   for (int rank = 0; rank < mesh.size(); ++rank) {
     const MeshCoord coord = mesh.coord_of(rank);
-    if (!layout.owns(coord) || coord[static_cast<std::size_t>(Axis::kStage)] != 0)
-      continue;  // one stage's ranks
+    const bool spread = layout.split_axes().has(Axis::kStage) || layout.storage_axes().has(Axis::kStage);
+    // Stages that hold the same elements are not the layout's matter: one of them counts here.
+    if (!layout.owns(coord) || (!spread && coord[static_cast<std::size_t>(Axis::kStage)] != 0)) continue;
     for (std::int64_t element : elements_of(layout.compute_slab(coord), layout.storage_range(coord))) {
       ++times[static_cast<std::size_t>(element)];
     }

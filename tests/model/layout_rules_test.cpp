@@ -82,7 +82,7 @@ TEST(LayoutRules, RefuseUnknownNamesWithTheNearest) {
 TEST(LayoutRules, RefuseAxesThatCannotServe) {
   for (Axis axis : kAllAxes) {
     SCOPED_TRACE(name_of(axis));
-    const bool stores = axis == Axis::kFsdp || axis == Axis::kExpert;
+    const bool stores = axis == Axis::kFsdp || axis == Axis::kExpert || axis == Axis::kSequence;
     if (stores)
       EXPECT_NO_THROW(rules_of({{"storage", {axis}}}));
     else
