@@ -103,7 +103,8 @@ TEST(Layout, RanksThatDoNotOwnHoldACopyOfTheOwners) {
   for_each_mesh(12, [&](const MeshShape& mesh) {
     for (const Case& c : cases()) {
       const Layout layout(c.shape, c.split_by, c.storage, c.reduce, mesh);
-      const AxisSet kept = layout.split_axes() | layout.storage_axes();
+      // Every stage that holds a parameter has an owner of its own.
+      const AxisSet kept = layout.split_axes() | layout.storage_axes() | AxisSet{Axis::kStage};
       for (int rank = 0; rank < mesh.size(); ++rank) {
         const MeshCoord coord = mesh.coord_of(rank);
         MeshCoord owner{};

@@ -39,11 +39,11 @@ std::string text_of(const Extents& extents) {
 }
 
 /// A description that every product of 2s, 3s and 4s up to 16 ranks divides: 12 heads, 4 of keys (whole over
-/// tensor 3), a vocabulary of 257, 48 positions, 48 rows.
+/// tensor 3), a vocabulary of 257, 12 positions, 288 rows in 4 microbatches.
 RunFolder make_run() {
   return RunFolder(
       "optimizer: {lr: 0.01, clip: 0.5, weight_decay: 0.1}\n"
-      "pipeline: {microbatches: 3}\n");
+      "pipeline: {microbatches: 4}\n");
 }
 
 Words settings(const Extents& extents) {
@@ -51,8 +51,8 @@ Words settings(const Extents& extents) {
   for (const char* word :
        {"model={family: decoder, layers: 7, width: 18, heads: 12, kv_heads: 4, head_width: 2, mlp: 24, "
         "vocab: 257, "
-        "tied: true, window: [9, 0]}",
-        "data={sentences: 300, seq_len: 48, batch: 48, validation: 0.1}", "layout.min_shard=1",
+        "tied: true, window: [5, 0]}",
+        "data={sentences: 300, seq_len: 12, batch: 288, validation: 0.1}", "layout.min_shard=1",
         "layout.tolerance=1", "eval.batches=2", "ema=0.9", "run.steps=20"})
     words.emplace_back(word);
   return words;
