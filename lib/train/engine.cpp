@@ -20,6 +20,14 @@ std::vector<Program> step_programs(const RunSpec& spec, const MeshShape& mesh, c
   return programs;
 }
 
+std::vector<Program> evaluation_programs(const ChainCut& cut) {
+  const PipelineShape shape{cut.stages, 1, cut.chunks};
+  std::vector<Program> programs = lowered_evaluation(shape);
+  const ActionTimes even;
+  check_evaluation(programs, shape, {&even, 1});
+  return programs;
+}
+
 Engine::Engine(const EngineParts& parts, const Mesh& mesh, Stream& stream)
     : spec_(parts.spec),
       store_(parts.model, parts.rules, parts.cut, mesh, parts.spec.precision, stream),
@@ -31,6 +39,7 @@ Engine::Engine(const EngineParts& parts, const Mesh& mesh, Stream& stream)
       optimizer_(parts.spec.optimizer, store_),
       program_(step_programs(parts.spec, mesh.shape(),
                              parts.cut)[static_cast<std::size_t>(mesh.coord(Axis::kStage))]),
+      evaluation_(evaluation_programs(parts.cut)[static_cast<std::size_t>(mesh.coord(Axis::kStage))]),
       token_placements_(dew::token_placements(mesh.shape())) {
   if (parts.spec.ema) ema_.emplace(*parts.spec.ema, store_);
 }

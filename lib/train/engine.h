@@ -27,6 +27,8 @@ struct EngineParts {
 /// The lowered program of every stage for the spec's schedule, checked by simulation. Throws Error when the
 /// simulation finds a fault.
 std::vector<Program> step_programs(const RunSpec& spec, const MeshShape& mesh, const ChainCut& cut);
+/// The same for the evaluation of one microbatch.
+std::vector<Program> evaluation_programs(const ChainCut& cut);
 
 class Engine {
  public:
@@ -37,7 +39,7 @@ class Engine {
   double gradients(std::span<const Microbatch> microbatches);
   /// Optimizer step (counted from 1) and moving average.
   void update(std::int64_t step, double lr, double gradient_scale);
-  double evaluate(const Microbatch& microbatch) { return executor_.evaluate(microbatch); }
+  double evaluate(const Microbatch& microbatch) { return executor_.evaluate(evaluation_, microbatch); }
   StageExecutor& executor() { return executor_; }
 
   /// Fresh weights from the seed; zero moments; the average equal to the weights.
@@ -59,7 +61,7 @@ class Engine {
   StageExecutor executor_;
   AdamW optimizer_;
   std::optional<Ema> ema_;
-  Program program_;
+  Program program_, evaluation_;
   Placements token_placements_;
 };
 

@@ -253,27 +253,37 @@ double StageExecutor::run(const Program& program, std::span<const Microbatch> mi
   return loss;
 }
 
-double StageExecutor::evaluate(const Microbatch& microbatch) {
+Vars StageExecutor::evaluate_chunk(const Action& action, const Microbatch& microbatch, int next_block) {
+  Vars values = take_inputs(action);
+  const int end = end_block(action.chunk);
+  for (int b = first_block(action.chunk); b < end; ++b) {
+    hold(b, b + 1 < end ? b + 1 : next_block);
+    const ParamViews views = store_.get(b, false);
+    Tape tape(store_.stream(), views);
+    values = run_block(b, microbatch, tape, values);
+    store_.release(b);
+  }
+  return values;
+}
+
+double StageExecutor::evaluate(const Program& program, const Microbatch& microbatch) {
   double loss = 0;
-  for (int chunk = 0; chunk < parts_.cut.chunks; ++chunk) {
-    const Action action{Act::kForward, chunk, 0};
-    if (!is_first_part(chunk)) transfers_.post(Direction::kForward, chunk, 0, boundary_before(chunk));
-    Vars values = take_inputs(action);
-    const int end = end_block(chunk);
-    for (int b = first_block(chunk); b < end; ++b) {
-      hold(b, b + 1 < end ? b + 1 : -1);
-      const ParamViews views = store_.get(b, false);
-      Tape tape(store_.stream(), views);
-      values = run_block(b, microbatch, tape, values);
-      store_.release(b);
-    }
-    if (is_last_part(chunk)) {
+  std::vector<Tensor> outgoing;
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const Action& action = program[i];
+    DEW_CHECK(
+        action.act == Act::kForward || action.act == Act::kSendForward || action.act == Act::kRecvForward,
+        to_text(program));
+    if (action.act == Act::kRecvForward)
+      transfers_.post(Direction::kForward, action.chunk, 0, boundary_before(action.chunk));
+    if (action.act == Act::kSendForward) transfers_.send(Direction::kForward, std::exchange(outgoing, {}));
+    if (action.act != Act::kForward) continue;
+    Vars values = evaluate_chunk(action, microbatch, next_block(program, i + 1));
+    if (is_last_part(action.chunk)) {
       loss = take_loss(values.front(), microbatch);
-    } else {
-      std::vector<Tensor> outgoing;
-      for (Var& value : values) outgoing.push_back(std::move(value.value));
-      transfers_.send(Direction::kForward, std::move(outgoing));
+      continue;
     }
+    for (Var& value : values) outgoing.push_back(std::move(value.value));
   }
   transfers_.finish();
   return loss;

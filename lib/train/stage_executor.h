@@ -37,8 +37,9 @@ class StageExecutor {
   /// in the store once it has finished. Throws Error when the loss is not a partial sum over exactly the data
   /// axes (and perhaps tensor).
   double run(const Program& program, std::span<const Microbatch> microbatches);
-  /// The same part of the loss of one microbatch, without gradients. Collective over stage.
-  double evaluate(const Microbatch& microbatch);
+  /// The same part of the loss of one microbatch, without gradients, by the program of an evaluation.
+  /// Collective over stage.
+  double evaluate(const Program& program, const Microbatch& microbatch);
 
   /// Called around every action of a program, for measurements.
   using Observer = std::function<void(const Action&, bool begins)>;
@@ -78,6 +79,7 @@ class StageExecutor {
   void rebuild(int block, const Microbatch& microbatch, BlockRun& run);
   Vars take_inputs(const Action& action);
   double forward(const Action& action, const Microbatch& microbatch, Live& live, int next_block);
+  Vars evaluate_chunk(const Action& action, const Microbatch& microbatch, int next_block);
   std::vector<Tensor> take_seeds(const Action& action);
   void backward(const Action& action, const Microbatch& microbatch, Live& live, Reduce reduce,
                 int next_block);
