@@ -35,7 +35,8 @@ class AxisSet {
   constexpr AxisSet operator-(AxisSet other) const { return AxisSet(bits_ & ~other.bits_); }
   constexpr bool operator==(const AxisSet&) const = default;
   constexpr unsigned bits() const { return bits_; }
-  std::string str() const;  ///< "replica x fsdp", or "none"
+  static constexpr AxisSet of(unsigned bits) { return AxisSet(bits); }  ///< inverse of bits()
+  std::string str() const;                                              ///< "replica x fsdp", or "none"
 
  private:
   constexpr explicit AxisSet(unsigned bits) : bits_(bits) {}

@@ -67,6 +67,14 @@ void Mesh::clear_traffic() {
   for (const auto& [bits, group] : groups_) group->clear_traffic();
 }
 
+void Mesh::check_same_calls(const HostGroup& ranks) const {
+  for (const auto& [bits, group] : groups_) {
+    if (group->size() == 1) continue;
+    const HostGroup host = ranks.split(shape_.group_of(AxisSet::of(bits), coord_), group->rank());
+    dew::check_same_calls(*group, host);
+  }
+}
+
 AxisSet Mesh::effective(AxisSet axes) const {
   for (Axis axis : kAllAxes) {
     if (extent(axis) == 1) axes = axes - AxisSet{axis};

@@ -37,6 +37,9 @@ class Mesh {
   /// Bytes and calls of each group since the last clear, by name, groups of one rank left out.
   std::map<std::string, Traffic> traffic() const;
   void clear_traffic();
+  /// Compares what the ranks of every group have called so far; throws SharedError naming the group and both
+  /// sides' operations. `ranks` are those the mesh was built over. Collective.
+  void check_same_calls(const HostGroup& ranks) const;
 
  private:
   template <class Make>

@@ -261,7 +261,7 @@ RunSpec read_run_spec(ConfigSection root) {
   spec.eval = read_eval(root);
   ConfigSection log = root.section({"log", "", "lines and metrics"});
   spec.log_every = log.integer({"every", "steps", "steps between lines"}, spec.log_every, {.low = 1});
-  read_failure(root);
+  spec.check_calls = read_failure(root);
   check_total(root, spec);
   return spec;
 }

@@ -99,6 +99,7 @@ struct RunSpec {
   CheckpointSection checkpoint;
   EvalSection eval;
   std::int64_t log_every = 10;
+  bool check_calls = false;          ///< failure.check_calls
   std::optional<double> peak_flops;  ///< device.peak, FLOP/s of one rank; nullopt: measured
 };
 

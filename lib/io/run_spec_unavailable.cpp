@@ -38,7 +38,7 @@ void read_reproducible(ConfigSection root) {
   }
 }
 
-void read_failure(ConfigSection root) {
+bool read_failure(ConfigSection root) {
   ConfigSection s = root.section({"failure", "", "limits of waiting; there is no watchdog in this version"});
   constexpr double kStall = 30 * 60, kAgree = 24 * 3600;
   if (s.seconds(
@@ -51,6 +51,10 @@ void read_failure(ConfigSection root) {
           kAgree) != kAgree) {
     refuse(s, "agree", "24h");
   }
+  return s.boolean({"check_calls", "",
+                    "compare after every step what the ranks of each group have called, so that ranks which "
+                    "disagree are named instead of hanging; costs a few messages a step"},
+                   false);
 }
 
 }  // namespace dew

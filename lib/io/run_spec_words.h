@@ -30,6 +30,7 @@ PipelineSection read_pipeline(ConfigSection root);
 std::string read_sequence_exchange(ConfigSection root);
 /// Sections whose keys are known, but of which only the defaults are available.
 void read_reproducible(ConfigSection root);
-void read_failure(ConfigSection root);
+/// failure.check_calls.
+bool read_failure(ConfigSection root);
 
 }  // namespace dew

@@ -33,7 +33,7 @@ struct RunSpec;
 /// Runs the chain once on a microbatch of the spec's shapes as the rank at `coord` sees it. Throws
 /// ConfigError where the policy finds no exchange for an attention call.
 ChainSurvey survey_chain(const Model& model, const LayoutRules& rules, const RunSpec& spec,
-                         const SequencePolicy& policy, const MeshShape& mesh, const MeshCoord& coord);
+                         const SequencePolicy& policy, const MeshShape& shape, const MeshCoord& coord);
 
 /// Sharded over the data axes of extent above 1: what one value a token is on this mesh.
 Placements token_placements(const MeshShape& mesh);

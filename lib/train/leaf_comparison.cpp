@@ -227,6 +227,7 @@ Comparison compare_with_one_rank(const RunSetup& setup, std::int64_t steps) {
     const StepSums sums = run_gradients(engine, feed, step, {}, ranks, stream).sums;
     const Leaves gradients = gather_whole(engine.store(), ranks, gradient);
     apply_update(engine, setup.spec, step, sums);
+    mesh.check_same_calls(ranks);
     const Leaves weights = gather_whole(engine.store(), ranks, master);
     if (!judges) continue;
     judge->step(step, sums, gradients, result);

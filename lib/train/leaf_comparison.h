@@ -34,7 +34,8 @@ struct Comparison {
 ///    f64 |difference| <= 1e-11 max(|leaf|, |all| sqrt(elements of the leaf / elements of all)); in f32 the
 ///    distance from the f64 gradient is at most four times that of one rank in f32;
 ///  * the update: one rank's optimizer on the layout's own gathered gradient must give the layout's bits.
-/// Writes nothing. Collective over the setup's ranks; every rank returns the same verdict, rank 0 the leaves.
+/// Every step also compares what the ranks of each group have called. Writes nothing. Collective over the
+/// setup's ranks; every rank returns the same verdict, rank 0 the leaves.
 Comparison compare_with_one_rank(const RunSetup& setup, std::int64_t steps);
 
 }  // namespace dew

@@ -184,6 +184,7 @@ StepSums Trainer::train_step(std::int64_t step) {
     throw SharedError(
         format("step %lld: %s; nothing of this step was applied or saved", ll(step), fault.c_str()));
   apply_update(engine_, spec_, step, result.sums);
+  if (spec_.check_calls) mesh_.check_same_calls(ranks_);
   double comm_wait = result.wait_seconds;
   for (const auto& [name, traffic] : mesh_.traffic()) comm_wait += traffic.wait_seconds;
   last_step_seconds_ = steady_seconds() - begin;

@@ -336,7 +336,8 @@ TEST(RunSpec, GivesEveryKeyAMeaning) {
                            "eval.batches",
                            "log.every",
                            "failure.stall",
-                           "failure.agree"}) {
+                           "failure.agree",
+                           "failure.check_calls"}) {
     EXPECT_TRUE(paths.contains(path)) << path;
   }
 }
