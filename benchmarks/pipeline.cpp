@@ -1,0 +1,331 @@
+// The pipeline schedules on the ranks of a stage axis, side by side in one run: step time, the bubble that
+// was measured beside the one that the simulation gives for the measured times of the actions, and the peak
+// of activations beside the simulation's count of live microbatches.
+//
+//   mpirun -np S bench_pipeline RUN.yaml [--rounds N] [--set key.path=value]...      S stages, no other axis
+//
+// busy = time in F, B, I and W without what the stage axis waits inside them; span = from the first action of
+// a step to the end of the last one of any stage; bubble = 1 - sum of busy / (stages x span).
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/timer.h"
+#include "comm/mpi_env.h"
+#include "kernels/threads.h"
+#include "train/run_setup.h"
+#include "train/schedule_check.h"
+#include "train/step.h"
+
+namespace {
+
+constexpr std::array kSchedules{dew::PipelineSchedule::kGpipe, dew::PipelineSchedule::kOneFOneB,
+                                dew::PipelineSchedule::kInterleaved, dew::PipelineSchedule::kZeroBubble};
+constexpr int kWarmUp = 2, kStepsOfATurn = 2;
+
+struct Options {
+  std::string file;
+  int rounds = 8;
+  std::vector<std::string> overrides;
+};
+
+Options parse(std::span<char*> arguments) {
+  Options options;
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    if (argument == "--rounds" && i + 1 < arguments.size())
+      options.rounds = std::max(1, std::atoi(arguments[++i]));
+    else if (argument == "--set" && i + 1 < arguments.size())
+      options.overrides.emplace_back(arguments[++i]);
+    else
+      options.file = argument;
+  }
+  return options;
+}
+
+/// One stage's part of one step. Seconds.
+struct StageStep {
+  double span = 0;                        ///< from this stage's first action to the end of its last
+  double waited = 0;                      ///< inside computing actions
+  std::array<double, 4> busy{}, count{};  ///< by F, B, I, W
+
+  double all_busy() const { return std::accumulate(busy.begin(), busy.end(), 0.0); }
+  double mean(dew::Act act) const {
+    const auto i = static_cast<std::size_t>(act);
+    return count[i] > 0 ? busy[i] / count[i] : 0;
+  }
+
+  /// As numbers to sum over ranks, and back.
+  static constexpr std::size_t kFields = 10;
+  void write(std::span<double, kFields> fields) const {
+    fields[0] = span;
+    fields[1] = waited;
+    std::copy(busy.begin(), busy.end(), fields.begin() + 2);
+    std::copy(count.begin(), count.end(), fields.begin() + 6);
+  }
+  void read(std::span<const double, kFields> fields) {
+    span = fields[0];
+    waited = fields[1];
+    std::copy_n(fields.begin() + 2, busy.size(), busy.begin());
+    std::copy_n(fields.begin() + 6, count.size(), count.begin());
+  }
+};
+static_assert(static_cast<int>(dew::Act::kForward) == 0 && static_cast<int>(dew::Act::kBackwardWeight) == 3);
+
+/// Times the actions of a step through the executor's observer.
+class ActionClock {
+ public:
+  explicit ActionClock(const dew::Mesh& mesh) : mesh_(mesh) {}
+
+  void note(const dew::Action& action, bool begins) {
+    const double now = dew::steady_seconds();
+    const double waited = mesh_.along(dew::Axis::kStage).traffic().wait_seconds;
+    if (begins) {
+      if (first_ < 0) first_ = now;
+      begin_ = now;
+      waited_ = waited;
+      return;
+    }
+    step_.span = now - first_;
+    if (!computes(action.act)) return;
+    const auto i = static_cast<std::size_t>(action.act);
+    step_.busy[i] += now - begin_ - (waited - waited_);
+    step_.count[i] += 1;
+    step_.waited += waited - waited_;
+  }
+
+  /// What was noted since the last call.
+  StageStep take() {
+    first_ = -1;
+    return std::exchange(step_, {});
+  }
+
+ private:
+  const dew::Mesh& mesh_;
+  double first_ = -1, begin_ = 0, waited_ = 0;
+  StageStep step_;
+};
+
+/// One step of all stages.
+struct Step {
+  double seconds = 0;             ///< the whole step: data, program, agreement, update
+  double span = 0;                ///< the longest of the stages'
+  std::vector<StageStep> stages;  ///< by stage
+  double bubble = 0, simulated = 0;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// One schedule's run: its own mesh, engine and memory.
+class Contender {
+ public:
+  Contender(dew::Config config, std::string schedule, const dew::HostGroup& world)
+      : name_(std::move(schedule)),
+        setup_(prepare_run(std::move(config), world)),
+        allocator_(dew::Device{}),
+        stream_(allocator_),
+        mesh_(setup_->ranks, setup_->mesh, setup_->groups),
+        engine_(setup_->parts(), mesh_, stream_),
+        feed_(*setup_->source, setup_->spec, mesh_, setup_->ranks),
+        clock_(mesh_),
+        shape_{setup_->cut.stages, static_cast<int>(microbatches_of(setup_->spec, setup_->mesh)),
+               setup_->cut.chunks},
+        programs_(step_programs(setup_->spec, setup_->mesh, setup_->cut)) {
+    DEW_CHECK(shape_.stages > 1 && shape_.stages == setup_->ranks.size(), "all ranks must be stages",
+              shape_.stages, setup_->ranks.size());
+    stream_.set_progress([this] { mesh_.poll(); });
+    engine_.executor().observe(
+        [this](const dew::Action& action, bool begins) { clock_.note(action, begins); });
+    engine_.initialize();
+    for (int i = 0; i < kWarmUp; ++i) run_step();
+    allocator_.reset_peaks();
+  }
+  Contender(const Contender&) = delete;
+  Contender& operator=(const Contender&) = delete;
+
+  /// Some steps, timed. Collective.
+  void turn() {
+    for (int i = 0; i < kStepsOfATurn; ++i) {
+      const double begin = dew::steady_seconds();
+      run_step();
+      Step step;
+      step.seconds = dew::steady_seconds() - begin;
+      gather(step);
+      steps_.push_back(std::move(step));
+    }
+  }
+
+  /// Collective; rank 0 prints.
+  void report() const {
+    std::vector<double> step_ms, ratios;
+    for (const Step& step : steps_) {
+      step_ms.push_back(1e3 * step.seconds);
+      ratios.push_back(step.bubble / step.simulated);
+    }
+    const Step& best = *std::min_element(steps_.begin(), steps_.end(),
+                                         [](const Step& a, const Step& b) { return a.span < b.span; });
+    const std::vector<double> peaks = activation_peaks();
+    const dew::ScheduleReport simulated = simulate(best);
+    if (setup_->ranks.rank() != 0) return;
+    std::printf(
+        "%-12s  step_ms best %.1f median %.1f  bubble %.4f simulated %.4f ratio %.3f  median ratio %.3f\n",
+        name_.c_str(), *std::min_element(step_ms.begin(), step_ms.end()), median(step_ms), best.bubble,
+        best.simulated, best.bubble / best.simulated, median(ratios));
+    for (std::size_t s = 0; s < best.stages.size(); ++s) {
+      const StageStep& stage = best.stages[s];
+      std::printf("  stage %zu  F %.2f B %.2f I %.2f W %.2f ms  busy %.1f waited %.1f of span %.1f ms\n", s,
+                  1e3 * stage.mean(dew::Act::kForward), 1e3 * stage.mean(dew::Act::kBackward),
+                  1e3 * stage.mean(dew::Act::kBackwardInput), 1e3 * stage.mean(dew::Act::kBackwardWeight),
+                  1e3 * stage.all_busy(), 1e3 * stage.waited, 1e3 * best.span);
+      std::printf("           activations peak %.2f MiB  live %d of 1/%d stage, of them deferred %d\n",
+                  peaks[s] / (1 << 20), simulated.peak_live[s], shape_.chunks, simulated.peak_deferred[s]);
+    }
+  }
+
+  const std::string& name() const { return name_; }
+  /// By stage: the most microbatches of a whole stage's activations that the simulation finds live.
+  std::vector<double> simulated_live() const {
+    std::vector<double> live;
+    for (const int pairs : simulate(steps_.front()).peak_live)
+      live.push_back(static_cast<double>(pairs) / shape_.chunks);
+    return live;
+  }
+  /// By stage, bytes. Collective.
+  std::vector<double> activation_peaks() const {
+    std::vector<double> peaks(static_cast<std::size_t>(shape_.stages));
+    peaks[stage()] =
+        static_cast<double>(allocator_.use().peak[static_cast<std::size_t>(dew::Owner::kActivations)]);
+    setup_->ranks.sum(peaks);
+    return peaks;
+  }
+
+ private:
+  std::size_t stage() const { return static_cast<std::size_t>(mesh_.coord(dew::Axis::kStage)); }
+
+  void run_step() {
+    clock_.take();
+    // The count of targets, which all ranks agree on before the program, starts the stages together.
+    const dew::StepResult result = run_gradients(engine_, feed_, ++step_, {}, setup_->ranks, stream_);
+    apply_update(engine_, setup_->spec, step_, result.sums);
+  }
+
+  void gather(Step& step) {
+    constexpr std::size_t kFields = StageStep::kFields;
+    step.stages.resize(static_cast<std::size_t>(shape_.stages));
+    std::vector<double> fields(step.stages.size() * kFields);
+    clock_.take().write(std::span(fields).subspan(stage() * kFields).first<kFields>());
+    setup_->ranks.sum(fields);  // every other rank's are zero here
+    double busy = 0;
+    for (std::size_t s = 0; s < step.stages.size(); ++s) {
+      step.stages[s].read(std::span<const double>(fields).subspan(s * kFields).first<kFields>());
+      step.span = std::max(step.span, step.stages[s].span);
+      busy += step.stages[s].all_busy();
+    }
+    step.bubble = 1 - busy / (shape_.stages * step.span);
+    step.simulated = simulate(step).bubble();
+  }
+
+  dew::ScheduleReport simulate(const Step& step) const {
+    std::vector<dew::ActionTimes> times;
+    for (const StageStep& stage : step.stages)
+      // B counts as input gradients alone: the simulation only adds the two.
+      times.push_back({stage.mean(dew::Act::kForward),
+                       stage.mean(dew::Act::kBackward) + stage.mean(dew::Act::kBackwardInput),
+                       stage.mean(dew::Act::kBackwardWeight)});
+    return check_schedule(programs_, shape_, times);
+  }
+
+  std::string name_;
+  std::unique_ptr<dew::RunSetup> setup_;
+  dew::Allocator allocator_;
+  dew::Stream stream_;
+  dew::Mesh mesh_;
+  dew::Engine engine_;
+  dew::DataFeed feed_;
+  ActionClock clock_;
+  dew::PipelineShape shape_;
+  std::vector<dew::Program> programs_;
+  std::int64_t step_ = 0;
+  std::vector<Step> steps_;
+};
+
+/// "gpipe 8.0 > interleaved 2.5 > ..." with the largest first.
+std::string order_text(std::span<const std::unique_ptr<Contender>> contenders, std::span<const double> values,
+                       double unit) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return values[a] > values[b]; });
+  std::string text;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i > 0) text += values[order[i]] < values[order[i - 1]] ? " > " : " = ";
+    text += contenders[order[i]]->name() + dew::format(" %.2f", values[order[i]] / unit);
+  }
+  return text;
+}
+
+/// The order of the schedules by memory on each stage. Collective; rank 0 prints.
+void report_memory(std::span<const std::unique_ptr<Contender>> contenders, int rank) {
+  std::vector<std::vector<double>> peaks, live;
+  for (const auto& contender : contenders) {
+    peaks.push_back(contender->activation_peaks());
+    live.push_back(contender->simulated_live());
+  }
+  if (rank != 0) return;
+  for (std::size_t s = 0; s < peaks.front().size(); ++s) {
+    std::vector<double> bytes, microbatches;
+    for (std::size_t i = 0; i < peaks.size(); ++i) {
+      bytes.push_back(peaks[i][s]);
+      microbatches.push_back(live[i][s]);
+    }
+    std::printf("memory of stage %zu\n  simulated microbatches  %s\n  measured MiB            %s\n", s,
+                order_text(contenders, microbatches, 1).c_str(),
+                order_text(contenders, bytes, 1 << 20).c_str());
+  }
+}
+
+void run(const Options& options, const dew::MpiEnv& mpi) {
+  std::ostringstream text;
+  text << std::ifstream(options.file).rdbuf();
+  std::vector<std::unique_ptr<Contender>> contenders;
+  for (const dew::PipelineSchedule schedule : kSchedules) {
+    dew::Config config = dew::Config::from_text(text.str(), options.file);
+    for (const std::string& assignment : options.overrides) config.set(assignment);
+    const std::string name(name_of(schedule));
+    config.set("pipeline.schedule=" + name);
+    contenders.push_back(std::make_unique<Contender>(std::move(config), name, mpi.world()));
+  }
+  for (int round = 0; round < options.rounds; ++round)
+    for (const auto& contender : contenders) contender->turn();
+  for (const auto& contender : contenders) contender->report();
+  report_memory(contenders, mpi.world().rank());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const dew::HostResources host = dew::prepare_launch();
+  dew::MpiEnv mpi(argc, argv);
+  dew::kernels::set_threads(host.threads);
+  try {
+    run(parse({argv, static_cast<std::size_t>(argc)}), mpi);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_pipeline: %s\n", error.what());
+    mpi.abort(1);
+  }
+  return 0;
+}
