@@ -199,9 +199,9 @@ struct AllToAllBackward {
 
   void operator()(Backward& g) const {
     Stream& stream = g.stream();
-    const Target dq = opened(stream, gradient_target(g, 0, inputs[0]), plan.q),
-                 dk = opened(stream, gradient_target(g, 1, inputs[1]), plan.k),
-                 dv = opened(stream, gradient_target(g, 2, inputs[2]), plan.k);
+    const Target dq = opened(stream, g.in_or_scratch(0, inputs[0]), plan.q),
+                 dk = opened(stream, g.in_or_scratch(1, inputs[1]), plan.k),
+                 dv = opened(stream, g.in_or_scratch(2, inputs[2]), plan.k);
     const auto start_out = [this, &stream, &g](std::int64_t i) {
       return start_heads(stream, *plan.group, g.out(), plan.q, i * plan.q_count, plan.q_count);
     };

@@ -41,7 +41,7 @@ struct BandBackward {
       return Target{Tensor::empty(x.shape(), x.dtype(), stream, Owner::kBuffers), false};
     };
     const Target dk = like(k), dv = like(v);
-    kernels::attention_backward(stream, q, k, v, mask, o, log_sum_exp, g.out(), gradient_target(g, 0, q), dk,
+    kernels::attention_backward(stream, q, k, v, mask, o, log_sum_exp, g.out(), g.in_or_scratch(0, q), dk,
                                 dv);
     // The borrowed keys' gradients go home, and those of the keys that were lent come back.
     const Neighbours side = neighbours_of(*group);

@@ -84,8 +84,8 @@ struct GatherBackward {
                                   {dq.back(), false}, {dk.into, i > 0}, {dv.into, i > 0});
     }
     g.pass(0, blocks.size() == 1 ? dq[0] : order.from_balanced(stream, dq));
-    scatter(stream, dk.into, inputs[1], gradient_target(g, 1, inputs[1]));
-    scatter(stream, dv.into, inputs[2], gradient_target(g, 2, inputs[2]));
+    scatter(stream, dk.into, inputs[1], g.in_or_scratch(1, inputs[1]));
+    scatter(stream, dv.into, inputs[2], g.in_or_scratch(2, inputs[2]));
   }
 };
 

@@ -26,11 +26,6 @@ void put_positions(Stream& stream, const Tensor& part, const Tensor& whole, std:
                         position_view(part, 0), position_view(whole, begin), accumulate);
 }
 
-Target gradient_target(Backward& g, int input, const Tensor& like) {
-  if (g.wants(input)) return g.in(input);
-  return {Tensor::empty(like.shape(), like.dtype(), g.stream(), Owner::kBuffers), false};
-}
-
 // Blocks go out in ascending order and come in in ascending order, so that two between the same pair match.
 std::vector<Tensor> BalancedOrder::swap(Stream& stream, const std::vector<Tensor>& blocks,
                                         const std::array<int, 2>& to, const std::array<int, 2>& from) const {

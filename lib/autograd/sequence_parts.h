@@ -29,9 +29,6 @@ Tensor take_positions(Stream& stream, const Tensor& x, std::int64_t begin, std::
 void put_positions(Stream& stream, const Tensor& part, const Tensor& whole, std::int64_t begin,
                    bool accumulate);
 
-/// Where the gradient of an input goes: its target, or a tensor that nobody reads where none is wanted.
-Target gradient_target(Backward& g, int input, const Tensor& like);
-
 /// The 2 N blocks of positions that balance a causal call: rank r computes blocks r and 2 N - 1 - r.
 class BalancedOrder {
  public:

@@ -1,4 +1,4 @@
-// Every description in configs/ runs on the ranks that its `# ranks: N` line names.
+// Every description in configs/ runs on the ranks that its `# ranks: N` line names, and agrees with one rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,10 +27,10 @@ int ranks_of(const std::string& text) {
 }
 
 TEST(Configs, AreThere) {
-  EXPECT_GE(descriptions().size(), 2u);
+  EXPECT_GE(descriptions().size(), 10u);
 }
 
-TEST(Configs, EachRunsTwoStepsOnItsRanks) {
+TEST(Configs, EachRunsTwoStepsOnItsRanksAndAgreesWithOneRank) {
   for (const std::string& file : descriptions()) {
     SCOPED_TRACE(file);
     const std::string description = read_file(file);
@@ -54,6 +54,9 @@ TEST(Configs, EachRunsTwoStepsOnItsRanks) {
     EXPECT_EQ(outcome.status, 0) << outcome.text();
     EXPECT_EQ(run.losses().size(), 2u);
     EXPECT_TRUE(std::filesystem::exists(run.checkpoint(2)));
+    launch.arguments.emplace_back("--verify");
+    const Outcome verified = train(launch);
+    EXPECT_EQ(verified.status, 0) << verified.text();
   }
 }
 
