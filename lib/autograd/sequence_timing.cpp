@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "autograd/sequence_attention.h"
 #include "base/timer.h"
@@ -64,29 +63,34 @@ double agreed(double seconds, const Mesh& mesh, Stream& stream) {
 
 }  // namespace
 
+std::map<SequenceExchange, double> exchange_seconds(const SequenceCall& call, const Mesh& mesh, DType dtype,
+                                                    int rounds, Stream& stream) {
+  const Shape queries{call.samples, call.queries / call.ranks, call.heads, call.head_width},
+      keys{call.samples, call.keys / call.ranks, call.kv_heads, call.head_width};
+  const Trial trial{call, random(queries, 1, dtype, stream), random(keys, 2, dtype, stream),
+                    random(keys, 3, dtype, stream), random(queries, 4, dtype, stream)};
+  std::map<SequenceExchange, double> seconds;
+  for (SequenceExchange exchange : {SequenceExchange::kAllToAll, SequenceExchange::kGather,
+                                    SequenceExchange::kBand, SequenceExchange::kRing}) {
+    if (!obstacle(exchange, call).empty()) continue;
+    run(trial, exchange, mesh, stream);
+    agreed(0, mesh, stream);  // everybody starts together
+    const double begin = steady_seconds();
+    for (int round = 0; round < rounds; ++round) run(trial, exchange, mesh, stream);
+    seconds[exchange] = agreed(steady_seconds() - begin, mesh, stream) / rounds;
+  }
+  return seconds;
+}
+
 std::map<SequenceCall, SequenceExchange> time_exchanges(const std::set<SequenceCall>& calls, const Mesh& mesh,
                                                         DType dtype, Stream& stream) {
   std::map<SequenceCall, SequenceExchange> fastest;
   for (const SequenceCall& call : calls) {
     if (call.ranks == 1) continue;
-    const Shape queries{call.samples, call.queries / call.ranks, call.heads, call.head_width},
-        keys{call.samples, call.keys / call.ranks, call.kv_heads, call.head_width};
-    const Trial trial{call, random(queries, 1, dtype, stream), random(keys, 2, dtype, stream),
-                      random(keys, 3, dtype, stream), random(queries, 4, dtype, stream)};
-    double least = std::numeric_limits<double>::infinity();
-    for (SequenceExchange exchange : {SequenceExchange::kAllToAll, SequenceExchange::kGather,
-                                      SequenceExchange::kBand, SequenceExchange::kRing}) {
-      if (!obstacle(exchange, call).empty()) continue;
-      run(trial, exchange, mesh, stream);
-      agreed(0, mesh, stream);  // everybody starts together
-      const double begin = steady_seconds();
-      for (int round = 0; round < kRounds; ++round) run(trial, exchange, mesh, stream);
-      const double seconds = agreed(steady_seconds() - begin, mesh, stream);
-      if (seconds < least) {
-        least = seconds;
-        fastest[call] = exchange;
-      }
-    }
+    const auto seconds = exchange_seconds(call, mesh, dtype, kRounds, stream);
+    const auto least = std::min_element(seconds.begin(), seconds.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (least != seconds.end()) fastest[call] = least->first;
   }
   return fastest;
 }

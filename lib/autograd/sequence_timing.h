@@ -9,9 +9,13 @@
 
 namespace dew {
 
-/// The fastest exchange of each call: forward and backward of every candidate that can run, on random
-/// numbers, once to warm up and three times by the clock; the slowest rank counts. The same answer on all
-/// ranks. Calls over one rank are left out. Collective over the mesh.
+/// Seconds of a forward and backward of one call by each exchange that can run it, on random numbers: once to
+/// warm up, then the mean of `rounds`; the slowest rank counts. The same answer on all ranks. Collective over
+/// the mesh.
+std::map<SequenceExchange, double> exchange_seconds(const SequenceCall& call, const Mesh& mesh, DType dtype,
+                                                    int rounds, Stream& stream);
+
+/// The fastest exchange of each call. Calls over one rank are left out. Collective over the mesh.
 std::map<SequenceCall, SequenceExchange> time_exchanges(const std::set<SequenceCall>& calls, const Mesh& mesh,
                                                         DType dtype, Stream& stream);
 
