@@ -2,7 +2,7 @@
 // attention of the whole rows on one rank, and whether the rule chooses the fastest. One row, 8 heads, 2
 // key/value heads x 64, f32.
 //
-// OMP_NUM_THREADS=1 mpirun -np N bench_sequence [largest T, default 16384]
+// OMP_NUM_THREADS=1 mpirun -np N bench_sequence [smallest T, default 1024 [largest T, default 16384]]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -15,8 +15,12 @@ namespace {
 
 using namespace dew;
 
-constexpr std::int64_t kSmallest = 1024, kWindow = 256;
-constexpr int kTurns = 3;  // one rank and all ranks take turns; the best counts
+constexpr std::int64_t kWindow = 256;
+
+/// One rank and all ranks take turns; the best counts.
+int turns_of(std::int64_t positions) {
+  return positions > 4096 ? 1 : 3;
+}
 
 /// Rounds that fill about a fifth of a second at the speed of these machines.
 int rounds_of(std::int64_t positions) {
@@ -56,7 +60,7 @@ void print_row(const SequenceCall& call, const Mask& mask, double alone,
   std::fflush(stdout);
 }
 
-void run(const MpiEnv& mpi, std::int64_t largest) {
+void run(const MpiEnv& mpi, std::int64_t smallest, std::int64_t largest) {
   Allocator pool{Device{}};
   Stream stream(pool);
   MeshShape shape;
@@ -67,12 +71,12 @@ void run(const MpiEnv& mpi, std::int64_t largest) {
   const Mesh alone(self, MeshShape{}, {});
   for (const Mask& mask :
        {Mask{"causal", true, 0}, Mask{"window256", true, kWindow}, Mask{"unmasked", false, 0}}) {
-    for (std::int64_t positions = kSmallest; positions <= largest; positions *= 2) {
+    for (std::int64_t positions = smallest; positions <= largest; positions *= 2) {
       SequenceCall call{1, positions, positions, 8, 2, 64, mask.causal, mask.window, shape.size()};
       SequenceCall whole = call;
       whole.ranks = 1;
       std::map<SequenceExchange, double> best, best_alone;
-      for (int turn = 0; turn < kTurns; ++turn) {
+      for (int turn = 0; turn < turns_of(positions); ++turn) {
         if (mpi.world().rank() == 0)
           keep_best(best_alone, exchange_seconds(whole, alone, DType::kF32, rounds_of(positions), stream));
         mpi.world().barrier();
@@ -91,6 +95,9 @@ void run(const MpiEnv& mpi, std::int64_t largest) {
 
 int main(int argc, char** argv) {
   MpiEnv mpi(argc, argv);
-  run(mpi, argc > 1 ? std::strtoll(argv[1], nullptr, 10) : 16384);
+  const auto argument = [&](int i, std::int64_t fallback) {
+    return argc > i ? std::strtoll(argv[i], nullptr, 10) : fallback;
+  };
+  run(mpi, argument(1, 1024), argument(2, 16384));
   return 0;
 }
