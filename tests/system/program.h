@@ -32,7 +32,7 @@ struct Launch {
   std::vector<std::string> last_rank_arguments;  ///< where not empty: one more rank, started with these
   std::map<std::string, std::string> environment;
   std::optional<std::int64_t> largest_file;  ///< bytes that one file may have, as `ulimit -f`
-  std::chrono::seconds limit{60};            ///< then everything is killed
+  std::chrono::seconds limit{180};           ///< then everything is killed
 };
 
 /// A started dew_train. Whatever still runs at the end of the object is killed.
