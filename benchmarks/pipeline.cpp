@@ -27,6 +27,7 @@
 #include "kernels/threads.h"
 #include "train/run_setup.h"
 #include "train/schedule_check.h"
+#include "train/schedule_timeline.h"
 #include "train/step.h"
 
 namespace {
@@ -57,32 +58,10 @@ Options parse(std::span<char*> arguments) {
 
 /// One stage's part of one step. Seconds.
 struct StageStep {
-  double span = 0;                        ///< from this stage's first action to the end of its last
-  double waited = 0;                      ///< inside computing actions
-  std::array<double, 4> busy{}, count{};  ///< by F, B, I, W
-
-  double all_busy() const { return std::accumulate(busy.begin(), busy.end(), 0.0); }
-  double mean(dew::Act act) const {
-    const auto i = static_cast<std::size_t>(act);
-    return count[i] > 0 ? busy[i] / count[i] : 0;
-  }
-
-  /// As numbers to sum over ranks, and back.
-  static constexpr std::size_t kFields = 10;
-  void write(std::span<double, kFields> fields) const {
-    fields[0] = span;
-    fields[1] = waited;
-    std::copy(busy.begin(), busy.end(), fields.begin() + 2);
-    std::copy(count.begin(), count.end(), fields.begin() + 6);
-  }
-  void read(std::span<const double, kFields> fields) {
-    span = fields[0];
-    waited = fields[1];
-    std::copy_n(fields.begin() + 2, busy.size(), busy.begin());
-    std::copy_n(fields.begin() + 6, count.size(), count.begin());
-  }
+  double span = 0;            ///< from this stage's first action to the end of its last
+  double waited = 0;          ///< inside computing actions
+  std::vector<double> times;  ///< of every action of its program, without waiting
 };
-static_assert(static_cast<int>(dew::Act::kForward) == 0 && static_cast<int>(dew::Act::kBackwardWeight) == 3);
 
 /// Times the actions of a step through the executor's observer.
 class ActionClock {
@@ -93,28 +72,22 @@ class ActionClock {
     const double now = dew::steady_seconds();
     const double waited = mesh_.along(dew::Axis::kStage).traffic().wait_seconds;
     if (begins) {
-      if (first_ < 0) first_ = now;
+      if (step_.times.empty()) first_ = now;
       begin_ = now;
       waited_ = waited;
       return;
     }
     step_.span = now - first_;
-    if (!computes(action.act)) return;
-    const auto i = static_cast<std::size_t>(action.act);
-    step_.busy[i] += now - begin_ - (waited - waited_);
-    step_.count[i] += 1;
-    step_.waited += waited - waited_;
+    step_.times.push_back(now - begin_ - (waited - waited_));
+    if (computes(action.act)) step_.waited += waited - waited_;
   }
 
   /// What was noted since the last call.
-  StageStep take() {
-    first_ = -1;
-    return std::exchange(step_, {});
-  }
+  StageStep take() { return std::exchange(step_, {}); }
 
  private:
   const dew::Mesh& mesh_;
-  double first_ = -1, begin_ = 0, waited_ = 0;
+  double first_ = 0, begin_ = 0, waited_ = 0;
   StageStep step_;
 };
 
@@ -123,8 +96,28 @@ struct Step {
   double seconds = 0;             ///< the whole step: data, program, agreement, update
   double span = 0;                ///< the longest of the stages'
   std::vector<StageStep> stages;  ///< by stage
-  double bubble = 0, simulated = 0;
+  double bubble = 0;              ///< measured
+  double simulated = 0;           ///< with every stage's mean times of F, I (or B) and W
+  double replayed = 0;            ///< with every action's own time
 };
+
+double sum_of(const dew::Program& program, std::span<const double> times, auto chosen) {
+  double sum = 0;
+  for (std::size_t i = 0; i < program.size(); ++i)
+    if (chosen(program[i].act)) sum += times[i];
+  return sum;
+}
+
+double busy(const dew::Program& program, std::span<const double> times) {
+  return sum_of(program, times, dew::computes);
+}
+
+/// 0 where the program has none.
+double mean(const dew::Program& program, std::span<const double> times, dew::Act act) {
+  const auto count = std::count_if(program.begin(), program.end(), [act](auto& a) { return a.act == act; });
+  const double sum = sum_of(program, times, [act](dew::Act other) { return other == act; });
+  return count > 0 ? sum / static_cast<double>(count) : 0;
+}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -172,28 +165,32 @@ class Contender {
 
   /// Collective; rank 0 prints.
   void report() const {
-    std::vector<double> step_ms, ratios;
+    std::vector<double> step_ms, simulated, replayed;
     for (const Step& step : steps_) {
       step_ms.push_back(1e3 * step.seconds);
-      ratios.push_back(step.bubble / step.simulated);
+      simulated.push_back(step.bubble / step.simulated);
+      replayed.push_back(step.bubble / step.replayed);
     }
     const Step& best = *std::min_element(steps_.begin(), steps_.end(),
                                          [](const Step& a, const Step& b) { return a.span < b.span; });
     const std::vector<double> peaks = activation_peaks();
-    const dew::ScheduleReport simulated = simulate(best);
+    const dew::ScheduleReport live = simulate(best);
     if (setup_->ranks.rank() != 0) return;
-    std::printf(
-        "%-12s  step_ms best %.1f median %.1f  bubble %.4f simulated %.4f ratio %.3f  median ratio %.3f\n",
-        name_.c_str(), *std::min_element(step_ms.begin(), step_ms.end()), median(step_ms), best.bubble,
-        best.simulated, best.bubble / best.simulated, median(ratios));
+    std::printf("%-12s step_ms best %.1f median %.1f  bubble %.4f simulated %.4f replayed %.4f\n",
+                name_.c_str(), *std::min_element(step_ms.begin(), step_ms.end()), median(step_ms),
+                best.bubble, best.simulated, best.replayed);
+    std::printf("             of simulated %.3f, median of all steps %.3f; of replayed %.3f, median %.3f\n",
+                best.bubble / best.simulated, median(simulated), best.bubble / best.replayed,
+                median(replayed));
     for (std::size_t s = 0; s < best.stages.size(); ++s) {
-      const StageStep& stage = best.stages[s];
+      const auto mean_ms = [&](dew::Act act) { return 1e3 * mean(programs_[s], best.stages[s].times, act); };
       std::printf("  stage %zu  F %.2f B %.2f I %.2f W %.2f ms  busy %.1f waited %.1f of span %.1f ms\n", s,
-                  1e3 * stage.mean(dew::Act::kForward), 1e3 * stage.mean(dew::Act::kBackward),
-                  1e3 * stage.mean(dew::Act::kBackwardInput), 1e3 * stage.mean(dew::Act::kBackwardWeight),
-                  1e3 * stage.all_busy(), 1e3 * stage.waited, 1e3 * best.span);
+                  mean_ms(dew::Act::kForward), mean_ms(dew::Act::kBackward),
+                  mean_ms(dew::Act::kBackwardInput), mean_ms(dew::Act::kBackwardWeight),
+                  1e3 * busy(programs_[s], best.stages[s].times), 1e3 * best.stages[s].waited,
+                  1e3 * best.span);
       std::printf("           activations peak %.2f MiB  live %d of 1/%d stage, of them deferred %d\n",
-                  peaks[s] / (1 << 20), simulated.peak_live[s], shape_.chunks, simulated.peak_deferred[s]);
+                  peaks[s] / (1 << 20), live.peak_live[s], shape_.chunks, live.peak_deferred[s]);
     }
   }
 
@@ -225,29 +222,46 @@ class Contender {
   }
 
   void gather(Step& step) {
-    constexpr std::size_t kFields = StageStep::kFields;
     step.stages.resize(static_cast<std::size_t>(shape_.stages));
-    std::vector<double> fields(step.stages.size() * kFields);
-    clock_.take().write(std::span(fields).subspan(stage() * kFields).first<kFields>());
-    setup_->ranks.sum(fields);  // every other rank's are zero here
-    double busy = 0;
+    const StageStep mine = clock_.take();
+    double total = 0;
     for (std::size_t s = 0; s < step.stages.size(); ++s) {
-      step.stages[s].read(std::span<const double>(fields).subspan(s * kFields).first<kFields>());
+      std::vector<double> fields(programs_[s].size() + 2);
+      if (s == stage()) {
+        DEW_CHECK(mine.times.size() == programs_[s].size(), mine.times.size(), programs_[s].size());
+        std::copy(mine.times.begin(), mine.times.end(), fields.begin());
+        *(fields.end() - 2) = mine.span;
+        fields.back() = mine.waited;
+      }
+      setup_->ranks.sum(fields);  // the others' are zero
+      step.stages[s] = {*(fields.end() - 2), fields.back(), {fields.begin(), fields.end() - 2}};
       step.span = std::max(step.span, step.stages[s].span);
-      busy += step.stages[s].all_busy();
+      total += busy(programs_[s], step.stages[s].times);
     }
-    step.bubble = 1 - busy / (shape_.stages * step.span);
+    step.bubble = 1 - total / (shape_.stages * step.span);
     step.simulated = simulate(step).bubble();
+    step.replayed = 1 - total / (shape_.stages * replay(step));
   }
 
   dew::ScheduleReport simulate(const Step& step) const {
     std::vector<dew::ActionTimes> times;
-    for (const StageStep& stage : step.stages)
+    for (std::size_t s = 0; s < step.stages.size(); ++s) {
+      const auto mean_of = [&](dew::Act act) { return mean(programs_[s], step.stages[s].times, act); };
       // B counts as input gradients alone: the simulation only adds the two.
-      times.push_back({stage.mean(dew::Act::kForward),
-                       stage.mean(dew::Act::kBackward) + stage.mean(dew::Act::kBackwardInput),
-                       stage.mean(dew::Act::kBackwardWeight)});
+      times.push_back({mean_of(dew::Act::kForward),
+                       mean_of(dew::Act::kBackward) + mean_of(dew::Act::kBackwardInput),
+                       mean_of(dew::Act::kBackwardWeight)});
+    }
     return check_schedule(programs_, shape_, times);
+  }
+
+  /// The span, when every action takes what it took and messages take no time.
+  double replay(const Step& step) const {
+    std::vector<std::vector<double>> seconds;
+    for (const StageStep& stage : step.stages) seconds.push_back(stage.times);
+    double span = 0;
+    for (const auto& stage : play(programs_, shape_, seconds)) span = std::max(span, stage.back().end);
+    return span;
   }
 
   std::string name_;

@@ -86,8 +86,9 @@ void check_pairs(std::span<const Program> programs, const PipelineShape& shape) 
 
 class Player {
  public:
-  Player(std::span<const Program> programs, const PipelineShape& shape, std::span<const ActionTimes> times)
-      : programs_(programs), shape_(shape), times_(times), stages_(at_index(shape.stages)) {
+  Player(std::span<const Program> programs, const PipelineShape& shape,
+         std::span<const std::vector<double>> seconds)
+      : programs_(programs), shape_(shape), seconds_(seconds), stages_(at_index(shape.stages)) {
     for (Stage& stage : stages_)
       stage.arrivals.resize(at_index(shape.chunks * shape.microbatches * 2), kNever);
     for (std::size_t s = 0; s < stages_.size(); ++s) timeline_.emplace_back(programs[s].size());
@@ -135,7 +136,7 @@ class Player {
         }
         start = std::max(start, sent);
       }
-      const double end = start + duration(action.act, times_[times_.size() == 1 ? 0 : at_index(s)]);
+      const double end = start + seconds_[at_index(s)][stage.next];
       timeline_[at_index(s)][stage.next] = {start, end};
       stage.now = end;
       if (sends(action.act)) send(s, action, end);
@@ -166,7 +167,7 @@ class Player {
 
   std::span<const Program> programs_;
   PipelineShape shape_;
-  std::span<const ActionTimes> times_;
+  std::span<const std::vector<double>> seconds_;
   std::vector<Stage> stages_;
   std::vector<int> ready_;
   Timeline timeline_;
@@ -175,16 +176,30 @@ class Player {
 }  // namespace
 
 Timeline play(std::span<const Program> programs, const PipelineShape& shape,
-              std::span<const ActionTimes> times) {
+              std::span<const std::vector<double>> seconds) {
   DEW_CHECK(programs.size() == at_index(shape.stages), programs.size(), shape.stages);
-  DEW_CHECK(times.size() == 1 || times.size() == programs.size(), times.size(), programs.size());
-  for (const Program& program : programs)
-    for (const Action& action : program)
+  DEW_CHECK(seconds.size() == programs.size(), seconds.size(), programs.size());
+  for (std::size_t s = 0; s < programs.size(); ++s) {
+    DEW_CHECK(seconds[s].size() == programs[s].size(), seconds[s].size(), programs[s].size());
+    for (const Action& action : programs[s])
       DEW_CHECK(action.chunk >= 0 && action.chunk < shape.chunks && action.microbatch >= 0 &&
                     action.microbatch < shape.microbatches,
                 to_text(action), shape.chunks, shape.microbatches);
+  }
   check_pairs(programs, shape);
-  return Player(programs, shape, times).run();
+  return Player(programs, shape, seconds).run();
+}
+
+Timeline play(std::span<const Program> programs, const PipelineShape& shape,
+              std::span<const ActionTimes> times) {
+  DEW_CHECK(times.size() == 1 || times.size() == programs.size(), times.size(), programs.size());
+  std::vector<std::vector<double>> seconds;
+  for (std::size_t s = 0; s < programs.size(); ++s) {
+    std::vector<double>& stage = seconds.emplace_back();
+    for (const Action& action : programs[s])
+      stage.push_back(duration(action.act, times[times.size() == 1 ? 0 : s]));
+  }
+  return play(programs, shape, seconds);
 }
 
 }  // namespace dew

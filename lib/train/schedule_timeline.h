@@ -18,5 +18,9 @@ using Timeline = std::vector<std::vector<Interval>>;
 /// Throws Error where a receive meets another message than its send, or stages wait for ever.
 Timeline play(std::span<const Program> programs, const PipelineShape& shape,
               std::span<const ActionTimes> times);
+/// The same with seconds of every action's own, transfers and reductions too: by stage and place in the
+/// program.
+Timeline play(std::span<const Program> programs, const PipelineShape& shape,
+              std::span<const std::vector<double>> seconds);
 
 }  // namespace dew

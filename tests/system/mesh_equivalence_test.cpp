@@ -48,11 +48,11 @@ RunFolder make_run() {
 
 Words settings(const Extents& extents) {
   Words words = f64_with(mesh_of(extents));
+  words.emplace_back(
+      "model={family: decoder, layers: 7, width: 18, heads: 12, kv_heads: 4, head_width: 2, mlp: 24, "
+      "vocab: 257, tied: true, window: [5, 0]}");
   for (const char* word :
-       {"model={family: decoder, layers: 7, width: 18, heads: 12, kv_heads: 4, head_width: 2, mlp: 24, "
-        "vocab: 257, "
-        "tied: true, window: [5, 0]}",
-        "data={sentences: 300, seq_len: 12, batch: 288, validation: 0.1}", "layout.min_shard=1",
+       {"data={sentences: 300, seq_len: 12, batch: 288, validation: 0.1}", "layout.min_shard=1",
         "layout.tolerance=1", "eval.batches=2", "ema=0.9", "run.steps=20"})
     words.emplace_back(word);
   return words;

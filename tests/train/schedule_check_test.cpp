@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "train/schedule_programs.h"
+#include "train/schedule_timeline.h"
 
 namespace dew {
 namespace {
@@ -60,6 +61,27 @@ TEST(ScheduleCheck, TakesTheTimesOfEachStage) {
   // Stage 1 starts at 1 and never waits; stage 0 ends with the second backward.
   EXPECT_EQ(report.seconds, 1 + 2 * 60 + 5);
   EXPECT_EQ(report.busy, (std::vector<double>{12, 120}));
+}
+
+TEST(Timeline, TakesEveryActionsOwnSeconds) {
+  const PipelineShape shape{2, 2, 1};
+  const std::vector<Program> programs = lowered_programs(PipelineSchedule::kGpipe, shape);
+  std::vector<std::vector<double>> seconds;
+  for (const Program& program : programs) seconds.emplace_back(program.size());
+  const std::size_t second = place(programs[0], {Act::kForward, 0, 1});
+  const std::size_t sent = place(programs[0], {Act::kSendForward, 0, 1});
+  seconds[0][place(programs[0], {Act::kForward, 0, 0})] = 2;
+  seconds[0][second] = 20;
+  seconds[0][sent] = 5;
+
+  const Timeline timeline = play(programs, shape, seconds);
+
+  // Nothing else takes time, so that stage 1 waits for the send.
+  EXPECT_EQ(timeline[0][second].start, 2);
+  EXPECT_EQ(timeline[0][sent].end, 27);
+  EXPECT_EQ(timeline[1][place(programs[1], {Act::kForward, 0, 1})].start, 27);
+  seconds[1].pop_back();
+  EXPECT_THROW(play(programs, shape, seconds), Error);
 }
 
 TEST(ScheduleCheck, RefusesADroppedAction) {

@@ -104,6 +104,15 @@ inline std::vector<std::vector<std::string>> layouts() {
   return products("replica", "fsdp");
 }
 
+/// Every axis alone on all ranks of the test, and replica x fsdp.
+inline std::vector<std::vector<std::string>> axis_layouts() {
+  std::vector<std::vector<std::string>> all = layouts();
+  if (world().size() == 1) return all;
+  for (const char* axis : {"stage", "expert", "sequence", "tensor"})
+    all.push_back(mesh_of({{axis, world().size()}}));
+  return all;
+}
+
 /// Every axis alone, and every pair of axes, on all ranks of the test. Each mesh once.
 inline std::vector<std::vector<std::string>> all_layouts() {
   const std::array<std::string, 6> axes{"replica", "stage", "fsdp", "expert", "sequence", "tensor"};
