@@ -101,7 +101,6 @@ struct RingBackward {
   Deal deal;
   Blocks q, k, v;
   std::vector<Tensor> o, log_sum_exp;
-  std::vector<Tensor> inputs;
 
   void operator()(Backward& g) const {
     Stream& stream = g.stream();
@@ -160,8 +159,7 @@ Var ring_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts) {
                         deal.deal(stream, parts.k, true),
                         deal.deal(stream, parts.v, true),
                         {},
-                        {},
-                        {parts.q, parts.k, parts.v}};
+                        {}};
   for (const Tensor& q : backward.q.tensors) {
     backward.o.push_back(Tensor::empty(q.shape(), q.dtype(), stream, Owner::kActivations));
     backward.log_sum_exp.push_back(

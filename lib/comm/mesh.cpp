@@ -3,6 +3,8 @@
 #include <bit>
 #include <string>
 
+#include "comm/agreement.h"
+
 namespace dew {
 
 namespace {
@@ -71,7 +73,10 @@ void Mesh::check_same_calls(const HostGroup& ranks) const {
   for (const auto& [bits, group] : groups_) {
     if (group->size() == 1) continue;
     const HostGroup host = ranks.split(shape_.group_of(AxisSet::of(bits), coord_), group->rank());
-    dew::check_same_calls(*group, host);
+    // Ranks of other groups must hear of it too, or they would go on alone.
+    const std::string failure =
+        first_failure(ranks, [&group = group, &host] { dew::check_same_calls(*group, host); });
+    if (!failure.empty()) throw SharedError(failure);
   }
 }
 

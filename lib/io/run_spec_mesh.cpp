@@ -138,10 +138,13 @@ namespace {
 /// Whole copies of the state for `fsdp: auto`: one a node, when the axes inside fit a node; else as many as
 /// leave whole nodes to the stages; else one.
 std::int64_t hybrid_replicas(const Extents& extent, std::int64_t ranks, std::int64_t nodes) {
-  std::int64_t inside = 1;
-  for (Axis axis : {Axis::kExpert, Axis::kSequence, Axis::kTensor}) inside *= extent[at(axis)].value_or(1);
-  const std::int64_t stages = extent[at(Axis::kStage)].value_or(1), node = ranks / nodes;
-  if (node % (inside * stages) == 0) return nodes;
+  const auto size = [&extent](Axis axis) { return extent[at(axis)].value_or(1); };
+  const std::int64_t stages = size(Axis::kStage), node = ranks / nodes;
+  std::int64_t inside = 1, copy = 1;
+  if (!checked_product({size(Axis::kExpert), size(Axis::kSequence), size(Axis::kTensor)}, inside) ||
+      !checked_product({inside, stages}, copy))
+    return 1;
+  if (node % copy == 0) return nodes;
   return nodes % stages == 0 && node % inside == 0 ? nodes / stages : 1;
 }
 

@@ -22,6 +22,7 @@ struct SplitFile {
   MappedFile file;
   std::int64_t tokens;
   std::optional<MappedFile> mask;
+  std::string mask_path;
 };
 
 /// The loss mask beside a split, where there is one.
@@ -51,7 +52,8 @@ SplitFile open_split(const std::string& directory, std::string_view name, TokenT
                       std::string(name_of(type)) + ", but " + std::string(kMetaFile) + " says " +
                       std::string(count_key) + " " + std::to_string(count));
   }
-  return {path, std::move(file), count, open_mask(directory, mask, count)};
+  return {path, std::move(file), count, open_mask(directory, mask, count),
+          directory + '/' + std::string(mask)};
 }
 
 /// Widens ids and returns the largest, 0 for none.
@@ -103,7 +105,7 @@ class TokenDirectory final : public TokenSource {
     std::memcpy(counts.data(), source.mask->bytes().data() + begin, counts.size());
     const auto wrong = std::find_if(counts.begin(), counts.end(), [](std::uint8_t b) { return b > 1; });
     if (wrong != counts.end())
-      throw Error(source.path + ": the loss mask of token " +
+      throw Error(source.mask_path + ": the loss mask of token " +
                   std::to_string(begin + (wrong - counts.begin())) + " is " + std::to_string(*wrong) +
                   "; accepted: 0 and 1");
   }
@@ -114,10 +116,15 @@ class TokenDirectory final : public TokenSource {
   }
 
   std::string describe() const override {
-    return format("tokens %s (%s, vocabulary %lld, %s to train, %s to validate)", directory_.c_str(),
+    const bool train_mask = splits_[0].mask.has_value(), validation_mask = splits_[1].mask.has_value();
+    const char* masks = train_mask && validation_mask ? ", loss masks for both"
+                        : train_mask                  ? ", a loss mask to train"
+                        : validation_mask             ? ", a loss mask to validate"
+                                                      : "";
+    return format("tokens %s (%s, vocabulary %lld, %s to train, %s to validate%s)", directory_.c_str(),
                   meta_.tokenizer.c_str(), static_cast<long long>(meta_.vocab_size),
                   format_count(static_cast<double>(meta_.train_tokens)).c_str(),
-                  format_count(static_cast<double>(meta_.val_tokens)).c_str());
+                  format_count(static_cast<double>(meta_.val_tokens)).c_str(), masks);
   }
 
  private:

@@ -147,7 +147,7 @@ PlacementAudit audit_placement(std::span<const ParamSpec> params, const LayoutRu
   for (const ParamSpec& spec : params) {
     const std::int64_t elements = spec.shape.numel();
     audit.elements += elements;
-    if (mesh[Axis::kFsdp] == 1) continue;
+    if (mesh.size_of(rules.storage.with(Axis::kFsdp)) == 1) continue;
     if (mesh.size_of(layout_of(spec, rules, mesh).storage_axes()) > 1)
       audit.sharded += elements;
     else if (elements < rules.min_shard)

@@ -52,13 +52,21 @@ void Console::pipeline_lines(const RunSetup& setup) {
   const PipelineShape shape{cut.stages, static_cast<int>(microbatches_of(setup.spec, setup.mesh)),
                             cut.chunks};
   const std::vector<Program> programs = step_programs(setup.spec, setup.mesh, cut);
-  const ActionTimes even;
-  const ScheduleReport report = check_schedule(programs, shape, {&even, 1});
-  line(format(
-      "pipeline: %s, %d microbatches, blocks %s%s; at most %d live at once, bubble %.1f%% where all "
-      "blocks cost alike",
-      std::string(name_of(setup.spec.pipeline.schedule)).c_str(), shape.microbatches, cut.str().c_str(),
-      cut.chunks > 1 ? " (chunks go round the stages)" : "", report.most_live(), 100 * report.bubble()));
+  // A chunk takes as long as its blocks' FLOP, each half of a backward as long as the forward.
+  std::vector<ActionTimes> times;
+  for (int stage = 0; stage < cut.stages; ++stage) {
+    double flops = 0;
+    for (int chunk = 0; chunk < cut.chunks; ++chunk)
+      for (int b = cut.begin(cut.part(stage, chunk)); b < cut.end(cut.part(stage, chunk)); ++b)
+        flops += setup.block_flops[static_cast<std::size_t>(b)];
+    const double mean = flops / cut.chunks;
+    times.push_back({mean, mean, mean});
+  }
+  const ScheduleReport report = check_schedule(programs, shape, times);
+  line(format("pipeline: %s, %d microbatches, blocks %s%s; at most %d live at once, bubble %.1f%% by FLOP",
+              std::string(name_of(setup.spec.pipeline.schedule)).c_str(), shape.microbatches,
+              cut.str().c_str(), cut.chunks > 1 ? " (chunks go round the stages)" : "", report.most_live(),
+              100 * report.bubble()));
 }
 
 void Console::sequence_lines(const RunSetup& setup, const SequencePolicy& sequence) {

@@ -34,7 +34,10 @@ double set_loss_scale(std::span<Microbatch> microbatches, const Mesh& mesh, cons
     ScopeTimer timer(seconds);
     ranks.sum({&valid, 1});
   }
-  DEW_CHECK(valid > 0, "no target of the step counts");
+  // All ranks know the sum.
+  if (valid == 0)
+    throw SharedError(
+        "every target of the step is masked: it has no loss; accepted: larger batches, or other masks");
   for (Microbatch& microbatch : microbatches) microbatch.loss_scale = 1.0 / static_cast<double>(valid);
   return seconds;
 }

@@ -23,8 +23,8 @@ struct StepData {
 
 /// Gives every microbatch of a step the one divisor: 1 / (valid targets of the whole global batch). The count
 /// is summed over the ranks that split the batch; ranks that hold the same tokens (tensor, stage) count once.
-/// Collective over `ranks`, all ranks of `mesh`. Throws Error when no target counts. Returns the seconds
-/// spent waiting.
+/// Collective over `ranks`, all ranks of `mesh`. Throws SharedError when no target counts. Returns the
+/// seconds spent waiting.
 double set_loss_scale(std::span<Microbatch> microbatches, const Mesh& mesh, const HostGroup& ranks);
 
 class DataFeed {

@@ -214,18 +214,18 @@ Target ParamStore::gradient_target(int param) {
   const ShardedParameter& p = params_[static_cast<std::size_t>(param)];
   Gradient& gradient = gradients_[static_cast<std::size_t>(param)];
   const Shape shape = p.layout.compute_slab(mesh_.coord()).extent;
-  const bool narrow = precision_.compute != precision_.reduce;
-  Tensor& buffer = narrow ? gradient.microbatch : gradient.full;
-  bool& written = narrow ? gradient.microbatch_written : gradient.full_written;
+  const bool apart = precision_.compute != precision_.reduce;
+  Tensor& buffer = apart ? gradient.microbatch : gradient.full;
+  bool& written = apart ? gradient.microbatch_written : gradient.full_written;
   if (!buffer.defined()) {
-    buffer = narrow ? Tensor::empty({shape.numel()}, precision_.compute, stream_, Owner::kGradients)
-                    : open_full(param);
+    buffer = apart ? Tensor::empty({shape.numel()}, precision_.compute, stream_, Owner::kGradients)
+                   : open_full(param);
   }
   const bool accumulate = std::exchange(written, true);
   return {buffer.range(0, shape.numel()).reshape(shape), accumulate};
 }
 
-void ParamStore::close_gradients(int block) {
+void ParamStore::fold_gradients(int block) {
   if (precision_.compute == precision_.reduce) return;
   for (int param : block_params_[static_cast<std::size_t>(block)]) {
     Gradient& gradient = gradients_[static_cast<std::size_t>(param)];

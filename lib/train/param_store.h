@@ -52,9 +52,10 @@ class ParamStore {
   /// Gives one hold back; the last one frees the gathered weights.
   void release(int block);
 
-  /// Folds what a block's backward on one microbatch wrote into the accumulated gradients (a cast where
-  /// precision.reduce is wider than precision.compute).
-  void close_gradients(int block);
+  /// Folds what a block wrote on one microbatch into the accumulated gradients (a cast where precision.reduce
+  /// differs from precision.compute). Call before another microbatch writes: what several wrote in
+  /// precision.compute would be summed in it.
+  void fold_gradients(int block);
   /// Starts summing a block's gradients over the storage axes onto the shards, and, when `last`, over the
   /// remaining data axes too. A tied parameter waits for all its blocks.
   void reduce(int block, bool last);

@@ -85,14 +85,13 @@ std::string describe_memory(const MemoryUse& use) {
   return text;
 }
 
-std::string memory_error(const Plan& plan, int local_ranks, std::int64_t available) {
-  // The ranks of a node are of all stages alike, as far as is known here.
+std::string memory_error(const Plan& plan, std::span<const int> local_stages, std::int64_t available) {
   double needed = 0;
-  for (std::int64_t peak : plan.stage_peaks)
-    needed += static_cast<double>(peak) * local_ranks / static_cast<double>(plan.stage_peaks.size());
+  for (int stage : local_stages)
+    needed += static_cast<double>(plan.stage_peaks[static_cast<std::size_t>(stage)]);
   if (needed <= static_cast<double>(available)) return {};
-  return format("the run needs %s on this node (%d ranks of %s: %s), and %s are free",
-                format_bytes(needed).c_str(), local_ranks,
+  return format("the run needs %s on this node (%zu ranks of up to %s: %s), and %s are free",
+                format_bytes(needed).c_str(), local_stages.size(),
                 format_bytes(static_cast<double>(plan.memory.total_peak)).c_str(),
                 describe_memory(plan.memory).c_str(), format_bytes(static_cast<double>(available)).c_str());
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 
 #include "comm/communicator.h"
@@ -25,9 +26,9 @@ struct Plan {
 /// spoken to.
 Plan make_plan(const EngineParts& parts, const MeshShape& mesh);
 
-/// Empty when `plan` for each of `local_ranks` fits; else the message with the numbers and the largest
-/// owners.
-std::string memory_error(const Plan& plan, int local_ranks, std::int64_t available);
+/// Empty when `plan` fits for the ranks of one node, given by their stages; else the message with the numbers
+/// and the largest owners.
+std::string memory_error(const Plan& plan, std::span<const int> local_stages, std::int64_t available);
 
 /// "weights 1.2 MiB, gradients ..." in the order of size, zero owners left out.
 std::string describe_memory(const MemoryUse& use);

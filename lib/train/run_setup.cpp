@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/sequence_timing.h"
+#include "base/philox.h"
 #include "base/text.h"
 #include "comm/agreement.h"
 #include "io/config_table.h"
@@ -36,13 +37,42 @@ void check_windows(const RunSetup& setup, ConfigSection root) {
   if (too_few(Split::kValidation)) root.error("data.validation", message("validation", Split::kValidation));
 }
 
+/// A hash of some hundred short pieces of a split, tokens and loss mask, spread evenly over it.
+std::uint64_t sample_of(const TokenSource& source, Split split) {
+  constexpr std::int64_t kPieces = 256, kLength = 64;
+  const std::int64_t tokens = source.tokens(split), length = std::min(kLength, tokens);
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(length));
+  std::vector<std::uint8_t> counts(static_cast<std::size_t>(length));
+  std::uint64_t hash = static_cast<std::uint64_t>(tokens);
+  for (std::int64_t i = 0; i < (length > 0 ? kPieces : 0); ++i) {
+    const std::int64_t begin = static_cast<std::int64_t>(
+        static_cast<double>(tokens - length) * static_cast<double>(i) / static_cast<double>(kPieces - 1));
+    source.read(split, begin, ids);
+    source.read_mask(split, begin, counts);
+    for (std::size_t j = 0; j < ids.size(); ++j)
+      hash = mix64(hash ^ (static_cast<std::uint64_t>(static_cast<std::uint32_t>(ids[j])) << 8 | counts[j]));
+  }
+  return hash;
+}
+
 /// Every rank must see the same data: node-local copies may differ, and then each rank would shuffle its own.
 void check_same_data(RunSetup& setup) {
   const TokenSource& source = *setup.source;
-  const std::string mine = format("%lld training tokens, %lld validation tokens, vocabulary %lld",
-                                  static_cast<long long>(source.tokens(Split::kTrain)),
-                                  static_cast<long long>(source.tokens(Split::kValidation)),
-                                  static_cast<long long>(source.vocab_size()));
+  std::uint64_t sample = 0;
+  const std::string failure = first_failure(setup.ranks, [&source, &sample] {
+    sample = sample_of(source, Split::kTrain) ^ mix64(sample_of(source, Split::kValidation));
+  });
+  if (!failure.empty()) {
+    setup.config.note("data: " + failure);
+    setup.source.reset();
+    return;
+  }
+  const std::string mine = format(
+      "%lld training tokens, %lld validation tokens, vocabulary %lld, and a sample of tokens and masks "
+      "%016llx",
+      static_cast<long long>(source.tokens(Split::kTrain)),
+      static_cast<long long>(source.tokens(Split::kValidation)), static_cast<long long>(source.vocab_size()),
+      static_cast<unsigned long long>(sample));
   const std::vector<std::string> all = setup.ranks.gather(mine);
   const auto other =
       std::find_if(all.begin(), all.end(), [&](const auto& text) { return text != all.front(); });
@@ -82,8 +112,11 @@ void check_placement(const RunSetup& setup, ConfigSection root) {
 
 void check_memory(const RunSetup& setup, ConfigSection root) {
   const Topology& topology = setup.topology;
-  const int local_ranks = topology.rehearsed ? topology.world_size : topology.local_size;
-  const std::string mine = memory_error(setup.plan, local_ranks, free_memory());
+  std::vector<int> stages;  // of the ranks on this machine
+  for (int rank = 0; rank < topology.world_size; ++rank)
+    if (topology.rehearsed || topology.node_of[static_cast<std::size_t>(rank)] == topology.node)
+      stages.push_back(setup.mesh.coord_of(rank)[static_cast<std::size_t>(Axis::kStage)]);
+  const std::string mine = memory_error(setup.plan, stages, free_memory());
   const std::string shared = first_failure(setup.ranks, [&mine] {
     if (!mine.empty()) throw Error(mine);
   });
@@ -148,9 +181,8 @@ void place_blocks(RunSetup& setup, ConfigSection& root) {
       survey_chain(setup.model, setup.rules, setup.spec, setup.sequence, setup.mesh, MeshCoord{});
   setup.attention_calls = survey.attention_calls;
   if (stages == 1) return;
-  std::vector<double> cost;
-  for (const BlockSurvey& block : survey.blocks) cost.push_back(block.flops);
-  setup.cut = pipeline.layers.empty() ? cut_by_cost(cost, stages, chunks)
+  for (const BlockSurvey& block : survey.blocks) setup.block_flops.push_back(block.flops);
+  setup.cut = pipeline.layers.empty() ? cut_by_cost(setup.block_flops, stages, chunks)
                                       : cut_as_listed(pipeline.layers, stages, chunks);
 }
 
@@ -172,6 +204,7 @@ std::unique_ptr<RunSetup> prepare_run(Config config, const HostGroup& world) {
                                                       std::move(spec),
                                                       std::move(topology),
                                                       std::move(ranks),
+                                                      {},
                                                       {},
                                                       {},
                                                       {},

@@ -27,6 +27,7 @@ struct RunSetup {
   std::vector<AxisSet> groups;  ///< that the mesh must have for the parameters' layouts
   RematPolicy remat;
   std::unique_ptr<TokenSource> source;
+  std::vector<double> block_flops;         ///< of each block's forward on one microbatch
   ChainCut cut;                            ///< of the chain on the stages
   SequencePolicy sequence;                 ///< as described; what is to be measured is not yet
   std::set<SequenceCall> attention_calls;  ///< of the model over the sequence axis

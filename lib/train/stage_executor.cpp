@@ -92,8 +92,9 @@ Vars StageExecutor::take_inputs(const Action& action) {
 double StageExecutor::forward(const Action& action, const Microbatch& microbatch, Live& live,
                               int next_block) {
   Vars values = take_inputs(action);
-  const int end = end_block(action.chunk);
-  for (int b = first_block(action.chunk); b < end; ++b) {
+  const int begin = first_block(action.chunk), end = end_block(action.chunk);
+  live.blocks.reserve(static_cast<std::size_t>(end - begin));  // tapes know the addresses of their views
+  for (int b = begin; b < end; ++b) {
     hold(b, b + 1 < end ? b + 1 : next_block);
     BlockRun& run = live.blocks.emplace_back();
     run.views = store_.get(b, !drops(b));
@@ -104,6 +105,7 @@ double StageExecutor::forward(const Action& action, const Microbatch& microbatch
     if (drops(b)) run.tape.reset();
     forget_values(run, b);
     store_.release(b);
+    store_.fold_gradients(b);  // the fused head writes in its forward
   }
   if (is_last_part(action.chunk)) return take_loss(values.front(), microbatch);
   for (Var& value : values) live.outgoing.push_back(std::move(value.value));
@@ -159,7 +161,10 @@ void StageExecutor::backward(const Action& action, const Microbatch& microbatch,
     run.tape.reset();
     run.views.values.clear();
     store_.release(b);
-    if (mode == WeightMode::kNow) close(b, reduce);
+    if (mode == WeightMode::kNow)
+      close(b, reduce);
+    else
+      store_.fold_gradients(b);
   }
   for (std::size_t i = 0; i < gradients.size() && !is_first_part(action.chunk); ++i) {
     const Boundary& boundary = boundary_before(action.chunk)[i];
@@ -170,7 +175,7 @@ void StageExecutor::backward(const Action& action, const Microbatch& microbatch,
 }
 
 void StageExecutor::close(int block, Reduce reduce) {
-  store_.close_gradients(block);
+  store_.fold_gradients(block);
   if (reduce != Reduce::kNo) store_.reduce(block, reduce == Reduce::kLast);
 }
 
@@ -187,9 +192,7 @@ void StageExecutor::backward_weights(const Action& action, Live& live, Reduce re
 // A reduction that follows a backward in the program runs block by block inside it, beside the compute of the
 // next block and before more unreduced gradients pile up. The last one of a chunk ends its sums.
 StageExecutor::Reduce StageExecutor::reduce_after(const Program& program, std::size_t action) {
-  // A send may stand between a backward and its reduction.
-  std::size_t at = action + 1;
-  while (at < program.size() && program[at].act == Act::kSendBackward) ++at;
+  const std::size_t at = action + 1;
   if (at >= program.size() || program[at].act != Act::kReduceGrads) return Reduce::kNo;
   const int chunk = program[at].chunk;
   const bool more = std::any_of(

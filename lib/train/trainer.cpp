@@ -29,10 +29,9 @@ Trainer::Trainer(const TrainerParts& parts)
       allocator_(Device{}),
       stream_(allocator_),
       mesh_(ranks_, parts.setup.mesh, parts.setup.groups),
-      sequence_(settled_policy(parts.setup, mesh_, stream_)),
+      sequence_(measured_policy()),
       engine_(parts.setup.parts(sequence_), mesh_, stream_),
       feed_(*parts.setup.source, spec_, mesh_, ranks_) {
-  stream_.set_progress([this] { mesh_.poll(); });
   peak_flops_ = spec_.peak_flops ? *spec_.peak_flops : measure_peak(spec_.precision.compute, ranks_, stream_);
   console_.head(parts_.setup, sequence_, parts_.host, peak_flops_);
   open_directory();
@@ -43,6 +42,12 @@ Trainer::Trainer(const TrainerParts& parts)
 }
 
 Trainer::~Trainer() = default;
+
+// The network advances beside the compute of the trial as it will in training.
+SequencePolicy Trainer::measured_policy() {
+  stream_.set_progress([this] { mesh_.poll(); });
+  return settled_policy(parts_.setup, mesh_, stream_);
+}
 
 void Trainer::open_directory() {
   namespace fs = std::filesystem;
@@ -241,6 +246,8 @@ void Trainer::evaluate(std::int64_t step) {
     if (counts) sums[1] += static_cast<double>(microbatch.batch.valid);
   }
   ranks_.sum(std::span<double>(sums));
+  if (sums[1] == 0)
+    throw SharedError(format("step %lld: every target of the evaluation is masked", ll(step)));
   const double loss = sums[0] / sums[1];
   if (!std::isfinite(loss)) throw SharedError(format("step %lld: validation loss is %g", ll(step), loss));
   if (metrics_) {

@@ -39,6 +39,7 @@ class Trainer {
   RunEnd run();
 
  private:
+  SequencePolicy measured_policy();
   void open_directory();
   void restore();
   void open_logs();

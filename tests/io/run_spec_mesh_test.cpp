@@ -73,6 +73,13 @@ TEST(ResolveMesh, SaysWhichNumbersDoNotFit) {
   EXPECT_EQ(shape.size(), 1);
 }
 
+TEST(ResolveMesh, SaysWhichNumbersPassTheirRange) {
+  const auto errors =
+      mesh_of(8, {"mesh.fsdp=auto", "mesh.tensor=4294967296", "mesh.sequence=4294967296"}, 2).second;
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_NE(errors[0].find("more than 2^63"), std::string::npos) << errors[0];
+}
+
 TEST(CheckBatch, SaysWhatWouldDivide) {
   EXPECT_EQ(
       mesh_of(3, {"accumulate=2"}).second,

@@ -57,25 +57,27 @@ TEST(Fault, AKilledRankEndsTheRunAndLeavesWholeFilesOnly) {
 /// 41 windows of 8 ids below 64, and one id beyond the vocabulary inside one window: one rank meets it in
 /// some step.
 std::string tokens_with_a_bad_one(const RunFolder& run) {
-  constexpr std::size_t kTokens = 41 * 8 + 1, kBad = 20 * 8 + 3;
+  // So many that the sample which is compared at the start passes over the bad one.
+  constexpr std::size_t kTokens = 400 * 256 + 1, kBad = 203, kValidation = 600;
   std::string ids;
   for (std::size_t i = 0; i < kTokens; ++i) {
     ids += static_cast<char>(i == kBad ? 77 : i * 7 % 64);
     ids += '\0';
   }
   run.folder().write("tokens/train.bin", ids);
-  run.folder().write("tokens/val.bin", ids.substr(0, 40));
+  run.folder().write("tokens/val.bin", ids.substr(ids.size() - 2 * kValidation));
   run.folder().write("tokens/meta.json",
                      R"({"tokenizer": "none", "vocab_size": 64, "dtype": "uint16", "train_tokens": )" +
-                         std::to_string(kTokens) + R"(, "val_tokens": 20, "eos_id": null})");
+                         std::to_string(kTokens) + R"(, "val_tokens": )" + std::to_string(kValidation) +
+                         R"(, "eos_id": null})");
   return run.file("tokens");
 }
 
 TEST(Fault, AnExceptionOnOneRankIsPrintedOnceWithRankAndHostAndEndsAll) {
   const RunFolder run;
   const Words assignments{"data.sentences=null", "data.tokens=" + tokens_with_a_bad_one(run),
-                          "data.seq_len=8",      "data.batch=3",
-                          "run.steps=100",       "mesh.fsdp=3"};
+                          "data.seq_len=256",    "data.batch=3",
+                          "run.steps=200",       "mesh.fsdp=3"};
   const auto begin = std::chrono::steady_clock::now();
   const Outcome outcome = run.train(3, assignments);
   EXPECT_EQ(outcome.status, kFailed) << outcome.text();

@@ -80,9 +80,10 @@ TEST(Plan, RefusesWhatDoesNotFitWithTheNumbers) {
   Plan plan;
   plan.memory.total_peak = std::int64_t{3} << 30;
   plan.stage_peaks = {std::int64_t{3} << 30};
+  const std::vector<int> stages{0, 0};
   plan.memory.at_total_peak[at(Owner::kActivations)] = std::int64_t{2} << 30;
-  EXPECT_EQ(memory_error(plan, 2, std::int64_t{7} << 30), "");
-  const std::string message = memory_error(plan, 2, std::int64_t{5} << 30);
+  EXPECT_EQ(memory_error(plan, stages, std::int64_t{7} << 30), "");
+  const std::string message = memory_error(plan, stages, std::int64_t{5} << 30);
   EXPECT_NE(message.find("6.0 GiB"), std::string::npos) << message;
   EXPECT_NE(message.find("activations 2.0 GiB"), std::string::npos) << message;
   EXPECT_NE(message.find("5.0 GiB are free"), std::string::npos) << message;

@@ -51,12 +51,13 @@ void merge_attention(const Tensor& o_part, const Tensor& log_sum_exp_part, const
         const T other = part_sums[at];
         if (other == -std::numeric_limits<T>::infinity()) continue;  // it saw no key
         const T own = sums[at], most = std::max(own, other);
-        const T total = most + std::log(std::exp(own - most) + std::exp(other - most));
-        const T keep = std::exp(own - total), take = std::exp(other - total);
+        // Shares of their own sum: they add up to 1 whatever the size of the sums' logarithms.
+        const T weight = std::exp(own - most), other_weight = std::exp(other - most);
+        const T both = weight + other_weight, keep = weight / both, take = other_weight / both;
         T* y = whole + row * width;
         const T* x = part + row * width;
         for (std::int64_t i = 0; i < width; ++i) y[i] = keep * y[i] + take * x[i];
-        sums[at] = total;
+        sums[at] = most + std::log(both);
       }
     });
   });
