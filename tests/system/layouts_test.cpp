@@ -19,6 +19,7 @@ const std::vector<Case> kLayouts{
     {4, {"mesh.replica=2", "mesh.fsdp=2"}},
     {4, {"mesh.fsdp=4", "layout.min_shard=1", "recompute=full"}},
     {4, {"accumulate=3", "mesh.fsdp=2", "layout.reduce=microbatch"}},
+    {4, {"mesh.stage=2", "mesh.tensor=2", "pipeline.microbatches=3"}},
 };
 
 void expect_same_training(const Words& precision, double distance) {

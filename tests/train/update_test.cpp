@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,9 +14,11 @@
 namespace dew {
 namespace {
 
+using testing::all_layouts;
 using testing::join;
 using testing::layouts;
 using testing::TinyRun;
+using testing::world;
 
 constexpr double kRounding = 4e-16;  // two roundings in f64
 
@@ -78,15 +81,23 @@ TEST(MovingAverage, KeepsItsShareOfThePastAndTakesTheRestFromTheWeights) {
 }
 
 TEST(State, HasEveryParameterWithItsMomentsAndAverage) {
-  TinyRun run({"ema=0.9"});
-  std::multiset<std::string> names, wanted;
-  for (const NamedShard& shard : run.engine().named_shards()) names.insert(shard.name);
-  for (const ShardedParameter& param : run.store().params()) {
-    const std::string& name = param.spec.name;
-    wanted.insert(
-        {"/params/" + name, "/optimizer/" + name + "/m", "/optimizer/" + name + "/v", "/ema/" + name});
+  for (const auto& layout : all_layouts()) {
+    TinyRun run(join(layout, {"ema=0.9", "model.tied=true"}));
+    std::multiset<std::string> names, wanted;
+    std::map<std::string, std::int64_t> owned;
+    for (const NamedShard& shard : run.engine().named_shards()) {
+      names.insert(shard.name);
+      owned[shard.name] = shard.owned ? shard.local.numel() : 0;
+    }
+    for (const ParamSpec& spec : run.store().specs())
+      for (const std::string& name : {"/params/" + spec.name, "/optimizer/" + spec.name + "/m",
+                                      "/optimizer/" + spec.name + "/v", "/ema/" + spec.name}) {
+        wanted.insert(name);
+        world().sum({&owned[name], 1});
+        EXPECT_EQ(owned[name], spec.shape.numel()) << name << " over " << layout.back();
+      }
+    EXPECT_EQ(names, wanted) << layout.back();
   }
-  EXPECT_EQ(names, wanted);
 }
 
 }  // namespace
