@@ -25,6 +25,7 @@
 #include "base/timer.h"
 #include "comm/mpi_env.h"
 #include "kernels/threads.h"
+#include "options.h"
 #include "train/run_setup.h"
 #include "train/schedule_check.h"
 #include "train/schedule_timeline.h"
@@ -35,26 +36,6 @@ namespace {
 constexpr std::array kSchedules{dew::PipelineSchedule::kGpipe, dew::PipelineSchedule::kOneFOneB,
                                 dew::PipelineSchedule::kInterleaved, dew::PipelineSchedule::kZeroBubble};
 constexpr int kWarmUp = 2, kStepsOfATurn = 2;
-
-struct Options {
-  std::string file;
-  int rounds = 8;
-  std::vector<std::string> overrides;
-};
-
-Options parse(std::span<char*> arguments) {
-  Options options;
-  for (std::size_t i = 1; i < arguments.size(); ++i) {
-    const std::string_view argument = arguments[i];
-    if (argument == "--rounds" && i + 1 < arguments.size())
-      options.rounds = std::max(1, std::atoi(arguments[++i]));
-    else if (argument == "--set" && i + 1 < arguments.size())
-      options.overrides.emplace_back(arguments[++i]);
-    else
-      options.file = argument;
-  }
-  return options;
-}
 
 /// One stage's part of one step. Seconds.
 struct StageStep {
@@ -323,7 +304,7 @@ void run(const Options& options, const dew::MpiEnv& mpi) {
     config.set("pipeline.schedule=" + name);
     contenders.push_back(std::make_unique<Contender>(std::move(config), name, mpi.world()));
   }
-  for (int round = 0; round < options.rounds; ++round)
+  for (int round = 0; round < options.count; ++round)
     for (const auto& contender : contenders) contender->turn();
   for (const auto& contender : contenders) contender->report();
   report_memory(contenders, mpi.world().rank());
@@ -336,7 +317,7 @@ int main(int argc, char** argv) {
   dew::MpiEnv mpi(argc, argv);
   dew::kernels::set_threads(host.threads);
   try {
-    run(parse({argv, static_cast<std::size_t>(argc)}), mpi);
+    run(parse_options({argv, static_cast<std::size_t>(argc)}, "--rounds", 8), mpi);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_pipeline: %s\n", error.what());
     mpi.abort(1);

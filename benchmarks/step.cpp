@@ -20,32 +20,13 @@
 #include "base/timer.h"
 #include "comm/mpi_env.h"
 #include "kernels/threads.h"
+#include "options.h"
 #include "traffic.h"
 #include "train/run_setup.h"
 #include "train/step.h"
 #include "train/throughput.h"
 
 namespace {
-
-struct Options {
-  std::string file;
-  int steps = 10;
-  std::vector<std::string> overrides;
-};
-
-Options parse(std::span<char*> arguments) {
-  Options options;
-  for (std::size_t i = 1; i < arguments.size(); ++i) {
-    const std::string_view argument = arguments[i];
-    if (argument == "--steps" && i + 1 < arguments.size())
-      options.steps = std::max(1, std::atoi(arguments[++i]));
-    else if (argument == "--set" && i + 1 < arguments.size())
-      options.overrides.emplace_back(arguments[++i]);
-    else
-      options.file = argument;
-  }
-  return options;
-}
 
 std::int64_t page_faults() {
   rusage usage{};
@@ -144,9 +125,9 @@ void run(const Options& options, const dew::MpiEnv& mpi) {
   Measures measured;
   measured.peak_flops = measure_peak(setup->spec.precision.compute, setup->ranks, stream);
   engine.initialize();
-  take_steps(*setup, engine, mesh, stream, options.steps, mpi.started_at(), measured);
+  take_steps(*setup, engine, mesh, stream, options.count, mpi.started_at(), measured);
   if (setup->ranks.rank() == 0) print_speed(*setup, measured, stream);
-  dew::bench::print_traffic(*setup, mesh, options.steps, measured.sent);
+  dew::bench::print_traffic(*setup, mesh, options.count, measured.sent);
 }
 
 }  // namespace
@@ -156,7 +137,7 @@ int main(int argc, char** argv) {
   dew::MpiEnv mpi(argc, argv);
   dew::kernels::set_threads(host.threads);
   try {
-    run(parse({argv, static_cast<std::size_t>(argc)}), mpi);
+    run(parse_options({argv, static_cast<std::size_t>(argc)}, "--steps", 10), mpi);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_step: %s\n", error.what());
     mpi.abort(1);

@@ -133,5 +133,25 @@ TEST_F(MeshOverRanks, FindsOneNodeAndRehearsesMore) {
   EXPECT_THROW(Topology::discover(world(), world().size() + 1), ConfigError);
 }
 
+TEST(Mesh, TellsAllRanksOfAGroupWhoseRanksCalledOtherOperations) {
+  MeshShape shape;
+  shape[Axis::kReplica] = 2;
+  shape[Axis::kFsdp] = world().size() / 2;
+  if (shape.size() != world().size() || shape[Axis::kFsdp] < 2) return;  // two groups need four ranks
+  const Mesh mesh(world(), shape, {});
+  Allocator pool{Device{}};
+  Stream stream(pool);
+  EXPECT_NO_THROW(mesh.check_same_calls(world()));
+  // As many bytes under another dtype: it completes, and is a fault.
+  const bool odd = mesh.coord(Axis::kReplica) == 1 && mesh.coord(Axis::kFsdp) == 0;
+  const DType dtype = odd ? DType::kF32 : DType::kF64;
+  const std::int64_t own = odd ? 4 : 2;
+  const Tensor send = Tensor::zeros({own}, dtype, stream, Owner::kBuffers),
+               recv = Tensor::zeros({own * mesh.extent(Axis::kFsdp)}, dtype, stream, Owner::kBuffers);
+  const Transfer transfer{send, recv};
+  mesh.along(Axis::kFsdp).all_gather({&transfer, 1}, stream).wait(stream);
+  EXPECT_THROW(mesh.check_same_calls(world()), SharedError);
+}
+
 }  // namespace
 }  // namespace dew

@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
+#include "io/temp_folder.h"
 #include "support/mpi_world.h"
 
 namespace dew {
@@ -13,22 +11,34 @@ namespace {
 
 using testing::world;
 
-/// The message of a setup in which each rank reads a text of its own length, or "".
-std::string refusal_of_texts(const std::vector<std::size_t>& lengths) {
-  const auto rank = static_cast<std::size_t>(world().rank());
-  const std::string path =
-      (std::filesystem::temp_directory_path() / ("dew_setup_" + std::to_string(rank) + ".txt")).string();
-  std::ofstream(path) << std::string(lengths[rank], 'x');
-  Config config = Config::from_text("model: {width: 16, heads: 2}\ndata: {seq_len: 16, batch: 4}\n", "setup");
-  config.set("data.text=" + path);
-  std::string message;
-  try {
+/// The message of a setup with this source of data, or "".
+std::string refusal_of(const std::string& source) {
+  return message_of<ConfigError>([&source] {
+    Config config =
+        Config::from_text("model: {width: 16, heads: 2}\ndata: {seq_len: 16, batch: 4}\n", "setup");
+    config.set(source);
     prepare_run(std::move(config), world());
-  } catch (const ConfigError& error) {
-    message = error.what();
-  }
-  std::filesystem::remove(path);
-  return message;
+  });
+}
+
+/// The same where each rank reads a text of its own length and letter.
+std::string refusal_of_texts(const std::vector<std::size_t>& lengths, const std::string& letters = "xx") {
+  const auto rank = static_cast<std::size_t>(world().rank());
+  const TempFolder folder;
+  return refusal_of("data.text=" + folder.write("text", std::string(lengths[rank], letters[rank])));
+}
+
+/// The same where each rank reads token files of its own, with its loss mask or none for "".
+std::string refusal_of_masks(const std::vector<std::string>& masks) {
+  const std::string& mask = masks[static_cast<std::size_t>(world().rank())];
+  const TempFolder folder;
+  folder.write("train.bin", std::string(1000, '\7'));
+  folder.write("val.bin", "");
+  if (!mask.empty()) folder.write("train.mask", mask);
+  folder.write("meta.json",
+               R"({"tokenizer": "none", "vocab_size": 8, "dtype": "uint8", "train_tokens": 1000, )"
+               R"("val_tokens": 0, "eos_id": null})");
+  return refusal_of("data.tokens=" + folder.path());
 }
 
 TEST(RunSetup, RefusesDataThatDifferBetweenRanks) {
@@ -41,6 +51,24 @@ TEST(RunSetup, RefusesDataThatDifferBetweenRanks) {
 TEST(RunSetup, RefusesOnAllRanksWhatOneFindsTooShort) {
   EXPECT_NE(refusal_of_texts({20000, 9}), "");
   EXPECT_NE(refusal_of_texts({9, 20000}), "");
+}
+
+TEST(RunSetup, RefusesDataOfOneLengthThatDifferBetweenRanks) {
+  EXPECT_NE(refusal_of_texts({20000, 20000}, "xy").find("data: differs between ranks"), std::string::npos);
+  const std::string ones(1000, '\1');
+  std::string other = ones;
+  other[500] = '\0';
+  EXPECT_EQ(refusal_of_masks({ones, ones}), "");
+  EXPECT_EQ(refusal_of_masks({ones, ""}), "") << "a mask of ones is none";
+  EXPECT_NE(refusal_of_masks({ones, other}).find("data: differs between ranks"), std::string::npos);
+  EXPECT_NE(refusal_of_masks({"", other}).find("data: differs between ranks"), std::string::npos);
+}
+
+TEST(RunSetup, RefusesAMaskOfOtherBytesOnAllRanks) {
+  const std::string twos(1000, '\2');
+  EXPECT_NE(
+      refusal_of_masks({twos, twos}).find("train.mask: the loss mask of token 0 is 2; accepted: 0 and 1"),
+      std::string::npos);
 }
 
 TEST(RunSetup, AcceptsTheSameDataOnAllRanks) {

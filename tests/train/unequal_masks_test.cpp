@@ -80,5 +80,12 @@ TEST(UnequalMasks, GiveTheLossAndGradientOfOneRank) {
   }
 }
 
+TEST(UnequalMasks, AStepWithoutAnyTargetIsRefusedOnAllRanksAlike) {
+  TinyRun run({"mesh.replica=2", "mesh.tensor=2"});
+  auto batches = run.feed().step(0, run.engine().token_placements(), run.stream()).microbatches;
+  for (Microbatch& microbatch : batches) microbatch.batch.valid = 0;
+  EXPECT_THROW(set_loss_scale(batches, run.mesh(), world()), SharedError);
+}
+
 }  // namespace
 }  // namespace dew
