@@ -195,13 +195,14 @@ Target opened(Stream& stream, Target target, const HeadSplit& s) {
 struct AllToAllBackward {
   Plan plan;
   std::vector<Attended> attended;
-  std::vector<Tensor> inputs;
+  Shape q_here, k_here;  // of this rank's queries, and of its keys and values
 
   void operator()(Backward& g) const {
     Stream& stream = g.stream();
-    const Target dq = opened(stream, g.in_or_scratch(0, inputs[0]), plan.q),
-                 dk = opened(stream, g.in_or_scratch(1, inputs[1]), plan.k),
-                 dv = opened(stream, g.in_or_scratch(2, inputs[2]), plan.k);
+    const DType dtype = g.out().dtype();
+    const Target dq = opened(stream, g.in_or_scratch(0, q_here, dtype), plan.q),
+                 dk = opened(stream, g.in_or_scratch(1, k_here, dtype), plan.k),
+                 dv = opened(stream, g.in_or_scratch(2, k_here, dtype), plan.k);
     const auto start_out = [this, &stream, &g](std::int64_t i) {
       return start_heads(stream, *plan.group, g.out(), plan.q, i * plan.q_count, plan.q_count);
     };
@@ -228,7 +229,7 @@ Var all_to_all_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts
   Stream& stream = tape.stream();
   const Plan plan = plan_of(parts);
   Tensor o = tape.empty(parts.q.shape(), parts.q.dtype());
-  AllToAllBackward backward{plan, {}, {parts.q, parts.k, parts.v}};
+  AllToAllBackward backward{plan, {}, parts.q.shape(), parts.k.shape()};
   std::vector<Exchange> returning;
   Inward next = start_group(stream, plan, parts, 0);
   for (std::int64_t g = 0; g < plan.groups; ++g) {

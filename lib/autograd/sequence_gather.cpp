@@ -23,7 +23,7 @@ Gathering start_gather(Stream& stream, Communicator& group, const Tensor& x) {
 }
 
 /// Between [N, B, S, G K], a block a rank, and rows [B, N S, G, K].
-void reorder(Stream& stream, const Tensor& x, std::int64_t ranks, const Tensor& blocks, const Tensor& rows,
+void reorder(Stream& stream, const Shape& x, std::int64_t ranks, const Tensor& blocks, const Tensor& rows,
              bool to_rows) {
   const std::int64_t row = x.dim(2) * x.dim(3), shard = x.dim(1) * row;
   const kernels::StridedView by_rank{blocks, 0, {x.dim(0) * shard, shard, row, 1}},
@@ -40,7 +40,7 @@ Tensor finish_gather(Stream& stream, Gathering gathering, const Tensor& x, int r
   const Shape whole{x.dim(0), ranks * x.dim(1), x.dim(2), x.dim(3)};
   if (x.dim(0) == 1) return gathering.arriving.reshape(whole);
   Tensor rows = Tensor::empty(whole, x.dtype(), stream, Owner::kActivations);
-  reorder(stream, x, ranks, gathering.arriving, rows, true);
+  reorder(stream, x.shape(), ranks, gathering.arriving, rows, true);
   return rows;
 }
 
@@ -53,17 +53,17 @@ struct QueryBlock {
 struct GatherBackward {
   Communicator* group;
   std::vector<QueryBlock> blocks;
-  Tensor k, v;                 // of all positions
-  std::vector<Tensor> inputs;  // q, k, v here
+  Tensor k, v;           // of all positions
+  Shape q_here, k_here;  // of this rank's queries, and of its keys and values
 
-  void scatter(Stream& stream, const Tensor& rows, const Tensor& like, const Target& target) const {
+  void scatter(Stream& stream, const Tensor& rows, const Target& target) const {
     Tensor leaving = rows;
-    if (like.dim(0) != 1) {
+    if (k_here.dim(0) != 1) {
       leaving = Tensor::empty({rows.numel()}, rows.dtype(), stream, Owner::kBuffers);
-      reorder(stream, like, group->size(), leaving, rows, false);
+      reorder(stream, k_here, group->size(), leaving, rows, false);
     }
     const Tensor sum =
-        target.accumulate ? Tensor::empty(like.shape(), like.dtype(), stream, Owner::kBuffers) : target.into;
+        target.accumulate ? Tensor::empty(k_here, rows.dtype(), stream, Owner::kBuffers) : target.into;
     const Transfer transfer{leaving, sum};
     group->reduce_scatter({&transfer, 1}, stream).wait(stream);
     if (target.accumulate) put_positions(stream, sum, target.into, 0, true);
@@ -71,7 +71,7 @@ struct GatherBackward {
 
   void operator()(Backward& g) const {
     Stream& stream = g.stream();
-    const BalancedOrder order(*group, inputs[0].dim(1));
+    const BalancedOrder order(*group, q_here.dim(1));
     const std::vector<Tensor> d_o =
         blocks.size() == 1 ? std::vector<Tensor>{g.out()} : order.to_balanced(stream, g.out());
     const Target dk{Tensor::empty(k.shape(), k.dtype(), stream, Owner::kBuffers), false},
@@ -84,8 +84,8 @@ struct GatherBackward {
                                   {dq.back(), false}, {dk.into, i > 0}, {dv.into, i > 0});
     }
     g.pass(0, blocks.size() == 1 ? dq[0] : order.from_balanced(stream, dq));
-    scatter(stream, dk.into, inputs[1], g.in_or_scratch(1, inputs[1]));
-    scatter(stream, dv.into, inputs[2], g.in_or_scratch(2, inputs[2]));
+    scatter(stream, dk.into, g.in_or_scratch(1, k_here, k.dtype()));
+    scatter(stream, dv.into, g.in_or_scratch(2, k_here, v.dtype()));
   }
 };
 
@@ -101,7 +101,8 @@ Var gather_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts) {
                           {},
                           finish_gather(stream, std::move(k), parts.k, parts.group.size()),
                           finish_gather(stream, std::move(v), parts.v, parts.group.size()),
-                          {parts.q, parts.k, parts.v}};
+                          parts.q.shape(),
+                          parts.k.shape()};
   const std::int64_t first_query = parts.mask.query_begin - parts.group.rank() * parts.q.dim(1);
   std::vector<Tensor> outs;
   for (std::size_t i = 0; i < queries.size(); ++i) {

@@ -171,9 +171,9 @@ Target Backward::in(int i) {
   return {slot.gradient, true};
 }
 
-Target Backward::in_or_scratch(int i, const Tensor& like) {
+Target Backward::in_or_scratch(int i, const Shape& shape, DType dtype) {
   if (wants(i)) return in(i);
-  return {Tensor::empty(like.shape(), like.dtype(), stream(), Owner::kBuffers), false};
+  return {Tensor::empty(shape, dtype, stream(), Owner::kBuffers), false};
 }
 
 void Backward::add_repeated() {

@@ -137,9 +137,10 @@ class Backward {
   bool wants(int i) const { return node_.in[static_cast<std::size_t>(i)] >= 0; }
   /// Where to write or accumulate dL/d(input i). Input i must want it.
   Target in(int i);
-  /// The same for a kernel that writes the gradients of all inputs at once: scratch of `like`'s shape where
-  /// input i wants none.
-  Target in_or_scratch(int i, const Tensor& like);
+  /// The same for a kernel that writes the gradients of all inputs at once: scratch of the input's shape
+  /// where input i wants none.
+  Target in_or_scratch(int i, const Shape& shape, DType dtype);
+  Target in_or_scratch(int i, const Tensor& like) { return in_or_scratch(i, like.shape(), like.dtype()); }
   /// Hands a finished gradient of input i over without a copy where that can be. Ignored when not wanted.
   void pass(int i, const Tensor& gradient);
   const Tensor& param(ParamRef ref) const { return bound_.values[static_cast<std::size_t>(ref.index)]; }
