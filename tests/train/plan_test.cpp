@@ -10,7 +10,6 @@ namespace {
 
 using testing::all_layouts;
 using testing::join;
-using testing::layouts;
 using testing::TinyRun;
 
 std::size_t at(Owner owner) {
