@@ -100,9 +100,9 @@ class Bench {
       const Tensor o = tensor(queries, dtype), dq = tensor(queries, dtype), dk = tensor(keys, dtype);
       const Tensor dv = tensor(keys, dtype), sums = tensor({r.samples, r.heads, r.length}, dtype);
       const AttentionMask mask{.window = r.window};
-      const Work forward = [&] { attention_forward(stream_, q, k, v, mask, o, sums); };
+      const Work forward = [&] { attention_forward(stream_, q, k, v, mask, {}, o, sums); };
       const Work backward = [&] {
-        attention_backward(stream_, q, k, v, mask, o, sums, d_o, {dq}, {dk}, {dv});
+        attention_backward(stream_, q, k, v, mask, {}, o, sums, d_o, {dq}, {dk}, {dv});
       };
       const double forward_flops = flops_of(forward), backward_flops = flops_of(backward);
       const std::vector<double> s = best_seconds({forward, backward, library_product(dtype)});
@@ -141,7 +141,7 @@ class Bench {
     row("swiglu_backward", [&] { swiglu_backward(stream_, gate, up, inner, {d_gate}, {d_gate}); });
     row("rms_norm_forward", [&] { rms_norm_forward(stream_, x, w, 1e-6, y, root); });
     row("rms_norm_backward", [&] { rms_norm_backward(stream_, x, w, root, y, {z}, {dw}); });
-    row("rope", [&] { rope(stream_, heads, table, RopeDirection::kForward, {turned}); });
+    row("rope", [&] { rope(stream_, heads, table, {}, RopeDirection::kForward, {turned}); });
     row("embedding_forward", [&] { embedding_forward(stream_, tokens, rows, x); });
     row("embedding_backward", [&] { embedding_backward(stream_, tokens, x, {rows}); });
     row("cross_entropy", [&] { cross_entropy_in_place(stream_, logits, tokens, 1, loss); });

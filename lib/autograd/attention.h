@@ -7,8 +7,9 @@
 
 namespace dew {
 
-/// o = softmax(q k^T / sqrt(K) + mask) v. q, o [B, L, H, K]; k, v [B, S, G, K]. Saves q, k, v, o and one
-/// number a query and head. Refuses partial sums.
-Var attention(Tape& tape, const Var& q, const Var& k, const Var& v, const kernels::AttentionMask& mask);
+/// o = dropout(softmax(q k^T / sqrt(K) + mask)) v. q, o [B, L, H, K]; k, v [B, S, G, K]. Saves q, k, v, o and
+/// one number a query and head. Refuses partial sums.
+Var attention(Tape& tape, const Var& q, const Var& k, const Var& v, const kernels::AttentionMask& mask,
+              const kernels::AttentionDropout& dropout = {});
 
 }  // namespace dew

@@ -1,5 +1,6 @@
 #include "autograd/linear.h"
 
+#include "kernels/bias.h"
 #include "kernels/gemm.h"
 
 namespace dew {
@@ -43,6 +44,19 @@ Var linear(Tape& tape, const Var& x, ParamRef w) {
       [w, saved = x.value](WeightBackward& g) {
         kernels::gemm(g.stream(), g.out(), Transpose::kYes, saved, Transpose::kNo, g.grad(w));
       });
+}
+
+Var add_bias(Tape& tape, const Var& x, ParamRef bias) {
+  DEW_CHECK(!x.placements.any_partial(), x.placements.str());
+  for (Axis axis : kAllAxes)
+    DEW_CHECK(!tape.split_of(bias, 0).has(axis) || x.placements[axis] == Placement::kSharded, name_of(axis),
+              x.placements.str());
+  Tensor y = tape.empty(x.value.shape(), x.value.dtype());
+  kernels::add_bias(tape.stream(), x.value, tape.param(bias), y);
+  return tape.record("add_bias", {x}, y, x.placements, [bias](Backward& g) {
+    kernels::bias_backward(g.stream(), g.out(), g.grad(bias));
+    g.pass(0, g.out());
+  });
 }
 
 }  // namespace dew

@@ -11,4 +11,8 @@ namespace dew {
 /// partial; over all others y is placed as x is. No communication.
 Var linear(Tape& tape, const Var& x, ParamRef w);
 
+/// y = x + bias in every row. x, y [T, F], bias [F]. Saves nothing. The bias must be split as x's width is:
+/// over an axis that splits it x must be sharded. Refuses partial sums, to which every rank would add it.
+Var add_bias(Tape& tape, const Var& x, ParamRef bias);
+
 }  // namespace dew

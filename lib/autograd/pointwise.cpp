@@ -27,6 +27,15 @@ Var swiglu(Tape& tape, const Var& gate, const Var& up) {
                      });
 }
 
+Var gelu(Tape& tape, const Var& x, kernels::Gelu kind) {
+  DEW_CHECK(!x.placements.any_partial(), x.placements.str());
+  Tensor y = tape.empty(x.value.shape(), x.value.dtype());
+  kernels::gelu_forward(tape.stream(), kind, x.value, y);
+  return tape.record("gelu", {x}, y, x.placements, [kind, x = x.value](Backward& g) {
+    if (g.wants(0)) kernels::gelu_backward(g.stream(), kind, x, g.out(), g.in(0));
+  });
+}
+
 Var reshape(Tape& tape, const Var& x, const Shape& shape) {
   return tape.record("reshape", {x}, x.value.reshape(shape), x.placements,
                      [](Backward& g) { g.pass(0, g.out()); });

@@ -120,6 +120,14 @@ struct Plan {
   HeadSplit q, k;
   std::int64_t groups, q_count, k_count;  ///< heads of a group on a rank
   kernels::AttentionMask mask;            ///< of whole rows
+  kernels::AttentionDropout dropout;
+
+  /// Of group g's query heads.
+  kernels::AttentionDropout dropout_of(std::int64_t g) const {
+    kernels::AttentionDropout of_group = dropout;
+    of_group.first_head += group->rank() * q.share() + g * q_count;
+    return of_group;
+  }
 };
 
 Plan plan_of(const SequenceParts& parts) {
@@ -133,7 +141,8 @@ Plan plan_of(const SequenceParts& parts) {
             0,
             0,
             0,
-            parts.mask};
+            parts.mask,
+            parts.dropout};
   plan.groups = groups_of_heads(plan.k.share());
   plan.q_count = plan.q.share() / plan.groups;
   plan.k_count = plan.k.share() / plan.groups;
@@ -157,7 +166,7 @@ Inward start_group(Stream& stream, const Plan& plan, const SequenceParts& parts,
           start_heads(stream, *plan.group, parts.v, plan.k, g * plan.k_count, plan.k_count)};
 }
 
-Attended attend(Stream& stream, const Plan& plan, Inward inward) {
+Attended attend(Stream& stream, const Plan& plan, Inward inward, std::int64_t g) {
   Attended a;
   a.q = finish_heads(stream, inward.q, plan.q, plan.q_count);
   a.k = finish_heads(stream, inward.k, plan.k, plan.k_count);
@@ -165,7 +174,7 @@ Attended attend(Stream& stream, const Plan& plan, Inward inward) {
   a.o = Tensor::empty(a.q.shape(), a.q.dtype(), stream, Owner::kActivations);
   a.log_sum_exp =
       Tensor::empty({a.q.dim(0), a.q.dim(2), a.q.dim(1)}, a.q.dtype(), stream, Owner::kActivations);
-  kernels::attention_forward(stream, a.q, a.k, a.v, plan.mask, a.o, a.log_sum_exp);
+  kernels::attention_forward(stream, a.q, a.k, a.v, plan.mask, plan.dropout_of(g), a.o, a.log_sum_exp);
   return a;
 }
 
@@ -174,12 +183,14 @@ struct Outward {
   Exchange q, k, v;
 };
 
-Outward differentiate(Stream& stream, const Plan& plan, const Attended& a, const Tensor& d_o) {
+Outward differentiate(Stream& stream, const Plan& plan, const Attended& a, const Tensor& d_o,
+                      std::int64_t g) {
   const auto like = [&stream](const Tensor& x) {
     return Target{Tensor::empty(x.shape(), x.dtype(), stream, Owner::kBuffers), false};
   };
   const Target dq = like(a.q), dk = like(a.k), dv = like(a.v);
-  kernels::attention_backward(stream, a.q, a.k, a.v, plan.mask, a.o, a.log_sum_exp, d_o, dq, dk, dv);
+  kernels::attention_backward(stream, a.q, a.k, a.v, plan.mask, plan.dropout_of(g), a.o, a.log_sum_exp, d_o,
+                              dq, dk, dv);
   return {start_positions(stream, *plan.group, dq.into, plan.q),
           start_positions(stream, *plan.group, dk.into, plan.k),
           start_positions(stream, *plan.group, dv.into, plan.k)};
@@ -212,7 +223,7 @@ struct AllToAllBackward {
       Exchange current = std::exchange(next, {});
       if (i + 1 < plan.groups) next = start_out(i + 1);
       const Tensor d_o = finish_heads(stream, current, plan.q, plan.q_count);
-      outward.push_back(differentiate(stream, plan, attended[static_cast<std::size_t>(i)], d_o));
+      outward.push_back(differentiate(stream, plan, attended[static_cast<std::size_t>(i)], d_o, i));
     }
     for (std::int64_t i = 0; i < plan.groups; ++i) {
       Outward& out = outward[static_cast<std::size_t>(i)];
@@ -235,7 +246,7 @@ Var all_to_all_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts
   for (std::int64_t g = 0; g < plan.groups; ++g) {
     Inward current = std::exchange(next, {});
     if (g + 1 < plan.groups) next = start_group(stream, plan, parts, g + 1);
-    Attended attended = attend(stream, plan, std::move(current));
+    Attended attended = attend(stream, plan, std::move(current), g);
     returning.push_back(start_positions(stream, *plan.group, attended.o, plan.q));
     if (tape.differentiates()) backward.attended.push_back(std::move(attended));
   }

@@ -6,9 +6,9 @@
 namespace dew {
 
 Var sequence_attention(Scope& scope, const Var& q, const Var& k, const Var& v,
-                       const kernels::AttentionMask& mask) {
+                       const kernels::AttentionMask& mask, const kernels::AttentionDropout& dropout) {
   Communicator& group = scope.mesh.along(Axis::kSequence);
-  if (group.size() == 1) return attention(scope.tape, q, k, v, mask);
+  if (group.size() == 1) return attention(scope.tape, q, k, v, mask, dropout);
   for (const Var* var : {&q, &k, &v}) {
     DEW_CHECK(!var->placements.any_partial(), var->placements.str());
     DEW_CHECK(var->placements == q.placements, var->placements.str(), q.placements.str());
@@ -24,7 +24,7 @@ Var sequence_attention(Scope& scope, const Var& q, const Var& k, const Var& v,
   call.head_width = q.value.dim(3);
   call.causal = mask.causal;
   call.window = mask.window;
-  const SequenceParts parts{group, q.value, k.value, v.value, mask};
+  const SequenceParts parts{group, q.value, k.value, v.value, mask, dropout};
   switch (scope.sequence.choose(call).exchange) {
     case SequenceExchange::kAllToAll:
       return all_to_all_attention(scope.tape, {q, k, v}, parts);

@@ -33,6 +33,7 @@ struct BandBackward {
   Tensor q, k, v;     // with the tail in front
   Tensor o, log_sum_exp;
   kernels::AttentionMask mask;
+  kernels::AttentionDropout dropout;
   std::int64_t borrowed;  // 0 on the first rank, else tail
 
   void operator()(Backward& g) const {
@@ -41,8 +42,8 @@ struct BandBackward {
       return Target{Tensor::empty(x.shape(), x.dtype(), stream, Owner::kBuffers), false};
     };
     const Target dk = like(k), dv = like(v);
-    kernels::attention_backward(stream, q, k, v, mask, o, log_sum_exp, g.out(), g.in_or_scratch(0, q), dk,
-                                dv);
+    kernels::attention_backward(stream, q, k, v, mask, dropout, o, log_sum_exp, g.out(),
+                                g.in_or_scratch(0, q), dk, dv);
     // The borrowed keys' gradients go home, and those of the keys that were lent come back.
     const Neighbours side = neighbours_of(*group);
     const Shape lent{k.dim(0), tail, k.dim(2), k.dim(3)};
@@ -86,13 +87,13 @@ Var band_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts) {
     put_positions(stream, x, whole, borrowed, false);
     return whole;
   };
-  BandBackward backward{&parts.group, tail,       parts.q, extended(parts.k, 0), extended(parts.v, 1), {},
-                        {},           parts.mask, borrowed};
+  BandBackward backward{&parts.group, tail, parts.q,    extended(parts.k, 0), extended(parts.v, 1),
+                        {},           {},   parts.mask, parts.dropout,        borrowed};
   backward.mask.key_begin -= borrowed;
   const Tensor& q = parts.q;
   backward.o = tape.empty(q.shape(), q.dtype());
   backward.log_sum_exp = tape.empty({q.dim(0), q.dim(2), q.dim(1)}, q.dtype());
-  kernels::attention_forward(stream, q, backward.k, backward.v, backward.mask, backward.o,
+  kernels::attention_forward(stream, q, backward.k, backward.v, backward.mask, backward.dropout, backward.o,
                              backward.log_sum_exp);
   const Tensor o = backward.o;
   return tape.record("band_attention", qkv, o, qkv[0].placements, std::move(backward));

@@ -55,6 +55,7 @@ struct GatherBackward {
   std::vector<QueryBlock> blocks;
   Tensor k, v;           // of all positions
   Shape q_here, k_here;  // of this rank's queries, and of its keys and values
+  kernels::AttentionDropout dropout;
 
   void scatter(Stream& stream, const Tensor& rows, const Target& target) const {
     Tensor leaving = rows;
@@ -80,8 +81,8 @@ struct GatherBackward {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const QueryBlock& block = blocks[i];
       dq.push_back(Tensor::empty(block.q.shape(), block.q.dtype(), stream, Owner::kActivations));
-      kernels::attention_backward(stream, block.q, k, v, block.mask, block.o, block.log_sum_exp, d_o[i],
-                                  {dq.back(), false}, {dk.into, i > 0}, {dv.into, i > 0});
+      kernels::attention_backward(stream, block.q, k, v, block.mask, dropout, block.o, block.log_sum_exp,
+                                  d_o[i], {dq.back(), false}, {dk.into, i > 0}, {dv.into, i > 0});
     }
     g.pass(0, blocks.size() == 1 ? dq[0] : order.from_balanced(stream, dq));
     scatter(stream, dk.into, g.in_or_scratch(1, k_here, k.dtype()));
@@ -102,7 +103,8 @@ Var gather_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts) {
                           finish_gather(stream, std::move(k), parts.k, parts.group.size()),
                           finish_gather(stream, std::move(v), parts.v, parts.group.size()),
                           parts.q.shape(),
-                          parts.k.shape()};
+                          parts.k.shape(),
+                          parts.dropout};
   const std::int64_t first_query = parts.mask.query_begin - parts.group.rank() * parts.q.dim(1);
   std::vector<Tensor> outs;
   for (std::size_t i = 0; i < queries.size(); ++i) {
@@ -113,7 +115,8 @@ Var gather_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts) {
       block.mask.query_begin = first_query + (i == 0 ? order.low() : order.high()) * order.half();
     block.o = Tensor::empty(q.shape(), q.dtype(), stream, Owner::kActivations);
     block.log_sum_exp = Tensor::empty({q.dim(0), q.dim(2), q.dim(1)}, q.dtype(), stream, Owner::kActivations);
-    kernels::attention_forward(stream, q, backward.k, backward.v, block.mask, block.o, block.log_sum_exp);
+    kernels::attention_forward(stream, q, backward.k, backward.v, block.mask, backward.dropout, block.o,
+                               block.log_sum_exp);
     outs.push_back(block.o);
     backward.blocks.push_back(std::move(block));
   }

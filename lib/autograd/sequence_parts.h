@@ -15,6 +15,7 @@ struct SequenceParts {
   Communicator& group;  ///< along sequence
   Tensor q, k, v;       ///< [B, L, H, K], [B, S, G, K]
   kernels::AttentionMask mask;
+  kernels::AttentionDropout dropout;
 };
 
 /// Forward: returns o [B, L, H, K], and puts on the tape, as one node, what the backward needs.

@@ -23,6 +23,7 @@ struct Deal {
   bool balanced;
   std::int64_t queries, keys;   ///< positions of a rank
   kernels::AttentionMask mask;  ///< begins are those of rank 0
+  kernels::AttentionDropout dropout;
 
   Blocks blocks_of(int rank, std::vector<Tensor> tensors, bool of_keys) const {
     const std::int64_t first = of_keys ? mask.key_begin : mask.query_begin;
@@ -118,9 +119,9 @@ struct RingBackward {
                  for (std::size_t i = 0; i < dq.size(); ++i) {
                    if (!deal.meets(q.begin[i], dq[i].dim(1), keys.begin[j], dk[j].dim(1))) continue;
                    kernels::attention_backward(stream, q.tensors[i], keys.tensors[j], values[j],
-                                               deal.mask_at(q.begin[i], keys.begin[j]), o[i], log_sum_exp[i],
-                                               d_o[i], {dq[i], dq_written[i]}, {dk[j], written},
-                                               {dv[j], written});
+                                               deal.mask_at(q.begin[i], keys.begin[j]), deal.dropout, o[i],
+                                               log_sum_exp[i], d_o[i], {dq[i], dq_written[i]},
+                                               {dk[j], written}, {dv[j], written});
                    dq_written[i] = written = true;
                  }
                  if (written) continue;
@@ -151,7 +152,8 @@ Var ring_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts) {
   const int rank = parts.group.rank();
   Deal deal{&parts.group,      BalancedOrder(parts.group, parts.q.dim(1)),
             parts.mask.causal, parts.q.dim(1),
-            parts.k.dim(1),    parts.mask};
+            parts.k.dim(1),    parts.mask,
+            parts.dropout};
   deal.mask.query_begin -= rank * parts.q.dim(1);
   deal.mask.key_begin -= rank * parts.k.dim(1);
   RingBackward backward{deal,
@@ -177,8 +179,8 @@ Var ring_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts) {
                      first ? std::vector<Tensor>{backward.o[i], backward.log_sum_exp[i]}
                            : empty_like(stream, {backward.o[i], backward.log_sum_exp[i]});
                  kernels::attention_forward(stream, q, keys.tensors[j], values[j],
-                                            deal.mask_at(backward.q.begin[i], keys.begin[j]), into[0],
-                                            into[1]);
+                                            deal.mask_at(backward.q.begin[i], keys.begin[j]), deal.dropout,
+                                            into[0], into[1]);
                  if (!first)
                    kernels::merge_attention(stream, into[0], into[1], backward.o[i], backward.log_sum_exp[i]);
                  written[i] = true;

@@ -1,6 +1,7 @@
 #include "io/batch.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ std::int64_t needed_windows(const TokenSource& source, Split split, std::int64_t
 }  // namespace
 
 BatchReader::BatchReader(const TokenSource& source, std::int64_t seq_len, std::uint64_t seed, RowSplit split,
-                         PositionRange part)
+                         PositionRange part, Pack pack)
     : source_(source),
       seq_len_(seq_len),
       sampler_(needed_windows(source, Split::kTrain, seq_len), seed),
@@ -48,6 +49,11 @@ BatchReader::BatchReader(const TokenSource& source, std::int64_t seq_len, std::u
   DEW_CHECK(part.begin >= 0 && part.length >= 0 && part.begin + part.length <= seq_len, part.begin,
             part.length, seq_len);
   if (source.tokens(Split::kValidation) > 0) needed_windows(source, Split::kValidation, seq_len);
+  if (pack == Pack::kWindows) return;
+  eos_ = source.eos_id();
+  if (!eos_)
+    throw ConfigError("data.pack: documents needs an id that ends a document, and " + source.describe() +
+                      " names none (eos_id of meta.json); accepted: windows");
 }
 
 Batch BatchReader::train(std::int64_t step, std::int64_t microbatch, Stream& stream) const {
@@ -58,6 +64,7 @@ Batch BatchReader::train(std::int64_t step, std::int64_t microbatch, Stream& str
   for (std::size_t i = 0; i < windows.size(); ++i)
     windows[i] = sampler_.at(first + static_cast<std::int64_t>(i)).window;
   Batch batch = make(Split::kTrain, windows, stream);
+  batch.first_row = first - split_.start(step);
   if (!stream.device().is_meta()) hint_train(step + 1, microbatch);
   return batch;
 }
@@ -103,33 +110,59 @@ Sampler::Place BatchReader::position(std::int64_t step) const {
 Batch BatchReader::make(Split split, std::span<const std::int64_t> windows, Stream& stream) const {
   const std::int64_t length = part_.length;
   const Shape shape{static_cast<std::int64_t>(windows.size()), length};
+  const auto integers = [&stream](const Shape& of) {
+    return Tensor::empty(of, DType::kI32, stream, Owner::kBuffers);
+  };
   Batch batch;
-  batch.tokens = Tensor::empty(shape, DType::kI32, stream, Owner::kBuffers);
-  batch.targets = Tensor::empty(shape, DType::kI32, stream, Owner::kBuffers);
+  batch.tokens = integers(shape);
+  batch.targets = integers(shape);
+  batch.positions = integers(shape);
+  if (eos_) batch.starts = integers({shape.dim(0), seq_len_});
   batch.first_position = part_.begin;
   batch.valid = length * shape.dim(0);
   if (stream.device().is_meta() || length == 0) return batch;
-
-  std::int32_t* tokens = batch.tokens.data<std::int32_t>();
-  std::int32_t* targets = batch.targets.data<std::int32_t>();
   batch.valid = 0;
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(length) + 1);
-  std::vector<std::uint8_t> counts(static_cast<std::size_t>(length));
-  for (const std::int64_t window : windows) {
-    if (window == kPaddingRow) {
-      std::fill_n(tokens, length, 0);
-      std::fill_n(targets, length, kNoTarget);
-    } else {
-      source_.read(split, window * seq_len_ + part_.begin, ids);
-      std::copy_n(ids.begin(), length, tokens);
-      source_.read_mask(split, window * seq_len_ + part_.begin + 1, counts);
-      for (std::size_t i = 0; i < counts.size(); ++i) targets[i] = counts[i] != 0 ? ids[i + 1] : kNoTarget;
-      batch.valid += std::count(counts.begin(), counts.end(), std::uint8_t{1});
-    }
-    tokens += length;
-    targets += length;
-  }
+  for (std::size_t row = 0; row < windows.size(); ++row)
+    batch.valid += read_row(split, windows[row], static_cast<std::int64_t>(row), batch);
   return batch;
+}
+
+std::int64_t BatchReader::read_row(Split split, std::int64_t window, std::int64_t row,
+                                   const Batch& batch) const {
+  const std::int64_t length = part_.length;
+  std::int32_t *tokens = batch.tokens.data<std::int32_t>() + row * length,
+               *targets = batch.targets.data<std::int32_t>() + row * length,
+               *positions = batch.positions.data<std::int32_t>() + row * length;
+  std::int32_t* starts = eos_ ? batch.starts.data<std::int32_t>() + row * seq_len_ : nullptr;
+  std::iota(positions, positions + length, static_cast<std::int32_t>(part_.begin));
+  if (window == kPaddingRow) {
+    std::fill_n(tokens, length, 0);
+    std::fill_n(targets, length, kNoTarget);
+    if (starts != nullptr) std::fill_n(starts, seq_len_, 0);
+    return 0;
+  }
+  // Documents begin where the whole row says so; without them the rank's own part is all it needs.
+  const std::int64_t begin = eos_ ? 0 : part_.begin, count = eos_ ? seq_len_ + 1 : length + 1;
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
+  source_.read(split, window * seq_len_ + begin, ids);
+  const std::int32_t* own = ids.data() + (part_.begin - begin);
+  std::vector<std::uint8_t> counts(static_cast<std::size_t>(length));
+  source_.read_mask(split, window * seq_len_ + part_.begin + 1, counts);
+  std::copy_n(own, length, tokens);
+  std::int64_t valid = 0;
+  for (std::int64_t i = 0; i < length; ++i) {
+    const bool target = counts[static_cast<std::size_t>(i)] != 0 && own[i] != eos_;
+    targets[i] = target ? own[i + 1] : kNoTarget;
+    valid += target ? 1 : 0;
+  }
+  if (starts == nullptr) return valid;
+  std::int32_t start = 0;
+  for (std::int64_t i = 0; i < seq_len_; ++i) {
+    if (i > 0 && ids[static_cast<std::size_t>(i - 1)] == *eos_) start = static_cast<std::int32_t>(i);
+    starts[i] = start;
+  }
+  for (std::int64_t i = 0; i < length; ++i) positions[i] -= starts[part_.begin + i];
+  return valid;
 }
 
 }  // namespace dew

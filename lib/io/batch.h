@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "io/sampler.h"
@@ -11,11 +12,21 @@
 namespace dew {
 
 struct Batch {
-  Tensor tokens;                    ///< [B, L] i32
-  Tensor targets;                   ///< [B, L] i32: the token after each position; -1 where it does not count
+  Tensor tokens;   ///< [B, L] i32
+  Tensor targets;  ///< [B, L] i32: the token after each position; -1 where it does not count
+  /// [B, L] i32: where each token stands in its row, or in its document where rows are split into documents.
+  Tensor positions;
+  /// [B, seq_len] i32, of documents alone: the global position at which the document of each global position
+  /// of the row begins. Undefined where rows are not split.
+  Tensor starts;
+  std::int64_t first_row = 0;       ///< row of the first sample, of the global batch of the step
   std::int64_t first_position = 0;  ///< global position of the first of the L tokens
   std::int64_t valid = 0;           ///< targets that count, on this rank
 };
+
+/// What a row of the batch is: a window of the token line as it lies, or the documents in it, of which the
+/// eos ends each: attention, positions and targets begin anew behind it (the eos has no target).
+enum class Pack : std::uint8_t { kWindows, kDocuments };
 
 /// The part of a window that this rank sees: positions [begin, begin + length) of seq_len.
 struct PositionRange {
@@ -24,9 +35,10 @@ struct PositionRange {
 
 class BatchReader {
  public:
-  /// Throws ConfigError (path data) when a split that is needed holds no whole window.
+  /// Throws ConfigError (path data) when a split that is needed holds no whole window, or when documents are
+  /// asked for of a source without an eos.
   BatchReader(const TokenSource& source, std::int64_t seq_len, std::uint64_t seed, RowSplit split,
-              PositionRange part);
+              PositionRange part, Pack pack = Pack::kWindows);
 
   /// The batch of a training step (from the split's first_step on) and microbatch: a pure function of its
   /// arguments. Hints the next step's rows to the source.
@@ -48,6 +60,8 @@ class BatchReader {
  private:
   Batch make(Split split, std::span<const std::int64_t> windows,
              Stream& stream) const;  ///< window -1: a padding row
+  /// Fills one row of the batch; returns its targets that count.
+  std::int64_t read_row(Split split, std::int64_t window, std::int64_t row, const Batch& batch) const;
   void hint_train(std::int64_t step, std::int64_t microbatch) const;
 
   const TokenSource& source_;
@@ -55,6 +69,7 @@ class BatchReader {
   Sampler sampler_;
   RowSplit split_;
   PositionRange part_;
+  std::optional<std::int32_t> eos_;  ///< set where rows are split into documents
 };
 
 }  // namespace dew

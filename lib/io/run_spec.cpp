@@ -137,6 +137,13 @@ DataSection read_data(ConfigSection root) {
   data.validation =
       s.real({"validation", "share of tokens", "the last part of text and sentences, kept for validation"},
              data.validation, {.low = 0, .high = 1, .high_open = true});
+  constexpr std::array<std::string_view, 3> kPacks{"auto", "documents", "windows"};
+  const std::string pack =
+      s.choice({"pack", "",
+                "rows of the token line: documents end at eos_id, and attention, positions and targets begin "
+                "anew behind it; windows are read across; auto: documents where meta.json names an eos_id"},
+               "auto", kPacks);
+  if (pack != "auto") data.documents = pack == "documents";
   if (given) check_source(root, data);
   return data;
 }

@@ -53,6 +53,9 @@ struct DataSection {
   std::int64_t sentences = 0;     ///< this many generated sentences
   std::int64_t seq_len = 0, batch = 0;
   double validation = 0.1;  ///< share of text and sentences kept for validation
+  /// Whether rows are split into documents; nullopt: where the data name an eos, which the setup of a run
+  /// settles.
+  std::optional<bool> documents;
 };
 struct OptimizerSection {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;

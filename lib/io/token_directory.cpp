@@ -86,6 +86,10 @@ class TokenDirectory final : public TokenSource {
 
   std::int64_t vocab_size() const override { return meta_.vocab_size; }
   std::int64_t tokens(Split split) const override { return file_of(split).tokens; }
+  std::optional<std::int32_t> eos_id() const override {
+    if (!meta_.eos_id) return std::nullopt;
+    return static_cast<std::int32_t>(*meta_.eos_id);
+  }
 
   void read(Split split, std::int64_t begin, std::span<std::int32_t> ids) const override {
     const SplitFile& source = file_of(split);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ class TokenSource {
   virtual ~TokenSource() = default;
   virtual std::int64_t vocab_size() const = 0;
   virtual std::int64_t tokens(Split split) const = 0;
+  /// The id that ends a document; none where the tokenizer has none.
+  virtual std::optional<std::int32_t> eos_id() const { return std::nullopt; }
   /// ids[i] = the id at begin + i. Throws Error on an id that is not below vocab_size, naming its place.
   virtual void read(Split split, std::int64_t begin, std::span<std::int32_t> ids) const = 0;
   /// counts[i] = 1 where the id at begin + i counts in the loss as a target, else 0; all 1 for a source

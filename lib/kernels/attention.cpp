@@ -9,7 +9,8 @@
 namespace dew::kernels {
 namespace {
 
-AttentionShape checked_shape(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionMask& mask) {
+AttentionShape checked_shape(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionMask& mask,
+                             const AttentionDropout& dropout) {
   DEW_CHECK(q.shape().dims() == 4 && k.shape().dims() == 4, q.shape(), k.shape());
   DEW_CHECK(k.shape() == v.shape() && q.dim(0) == k.dim(0) && q.dim(3) == k.dim(3), q.shape(), k.shape(),
             v.shape());
@@ -22,10 +23,18 @@ AttentionShape checked_shape(const Tensor& q, const Tensor& k, const Tensor& v, 
                              .heads = q.dim(2),
                              .kv_heads = k.dim(2),
                              .width = q.dim(3),
-                             .mask = mask};
+                             .mask = mask,
+                             .dropout = dropout};
   DEW_CHECK(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0, shape.heads, shape.kv_heads);
   DEW_CHECK(shape.width > 0, q.shape());
   DEW_CHECK(mask.window >= 0 && (mask.window == 0 || mask.causal), mask.window, mask.causal);
+  if (mask.starts.defined()) {
+    const Tensor& starts = mask.starts;
+    DEW_CHECK(mask.causal && starts.dtype() == DType::kI32 && starts.shape().dims() == 2, starts.shape());
+    DEW_CHECK(starts.dim(0) == shape.samples && mask.query_begin >= 0 &&
+                  mask.query_begin + shape.queries <= starts.dim(1),
+              starts.shape(), q.shape(), mask.query_begin);
+  }
   return shape;
 }
 
@@ -41,7 +50,7 @@ void check_gradient(const Target& gradient, const Tensor& of) {
             of.shape(), name_of(gradient.into.dtype()));
 }
 
-/// FLOP of one matrix product over every visible pair of a query and a key.
+/// FLOP of one matrix product over every visible pair of a query and a key, documents left aside.
 double product_flops(const AttentionShape& shape) {
   double pairs = 0;
   for (std::int64_t i = 0; i < shape.queries; ++i) {
@@ -67,8 +76,9 @@ KeyRange visible_keys(const AttentionShape& shape, std::int64_t query_begin, std
 }
 
 void attention_forward(Stream& stream, const Tensor& q, const Tensor& k, const Tensor& v,
-                       const AttentionMask& mask, const Tensor& o, const Tensor& log_sum_exp) {
-  const AttentionShape shape = checked_shape(q, k, v, mask);
+                       const AttentionMask& mask, const AttentionDropout& dropout, const Tensor& o,
+                       const Tensor& log_sum_exp) {
+  const AttentionShape shape = checked_shape(q, k, v, mask, dropout);
   check_results(shape, q, o, log_sum_exp);
   const double flops = 2 * product_flops(shape);
   progress_before(stream, flops);
@@ -80,9 +90,10 @@ void attention_forward(Stream& stream, const Tensor& q, const Tensor& k, const T
 }
 
 void attention_backward(Stream& stream, const Tensor& q, const Tensor& k, const Tensor& v,
-                        const AttentionMask& mask, const Tensor& o, const Tensor& log_sum_exp,
-                        const Tensor& d_o, const Target& dq, const Target& dk, const Target& dv) {
-  const AttentionShape shape = checked_shape(q, k, v, mask);
+                        const AttentionMask& mask, const AttentionDropout& dropout, const Tensor& o,
+                        const Tensor& log_sum_exp, const Tensor& d_o, const Target& dq, const Target& dk,
+                        const Target& dv) {
+  const AttentionShape shape = checked_shape(q, k, v, mask, dropout);
   check_results(shape, q, o, log_sum_exp);
   DEW_CHECK(d_o.shape() == q.shape() && d_o.dtype() == q.dtype(), d_o.shape(), q.shape(),
             name_of(d_o.dtype()));

@@ -1,5 +1,6 @@
 #include "kernels/norm.h"
 
+#include "kernels/cpu/column_sums.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/dispatch.h"
 
@@ -43,9 +44,9 @@ void rms_norm_backward(Stream& stream, const Tensor& x, const Tensor& weight, co
   KernelScope scope(stream, KernelKind::kNorm, kBackwardFlops * static_cast<double>(x.numel()),
                     bytes(x, dx.accumulate ? 4 : 3) + bytes(weight, 1) + bytes(inverse_rms, 1) +
                         bytes(d_weight.into, d_weight.accumulate ? 2 : 1));
-  const std::int64_t chunks = (inverse_rms.numel() + cpu::kNormChunk - 1) / cpu::kNormChunk;
-  const Tensor partial = Tensor::empty({chunks, weight.numel()}, DType::kF64, stream, Owner::kBuffers);
-  DEW_DISPATCH(stream, rms_norm_backward(x, weight, inverse_rms, dy, dx, d_weight, partial));
+  const Tensor sums = Tensor::empty(cpu::column_sums_shape(inverse_rms.numel(), weight.numel()), DType::kF64,
+                                    stream, Owner::kBuffers);
+  DEW_DISPATCH(stream, rms_norm_backward(x, weight, inverse_rms, dy, dx, d_weight, sums));
 }
 
 }  // namespace dew::kernels

@@ -2,6 +2,8 @@
 // timing.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -16,6 +18,8 @@ struct Microbatch {
   Batch batch;
   double loss_scale = 1;  ///< 1 / (valid targets of the whole global batch of the step)
   Placements placements;  ///< of everything that is one value a token
+  /// Key of all random draws of the step; none where nothing is drawn (evaluation).
+  std::optional<std::uint64_t> draws{};
 };
 
 class Block {

@@ -16,6 +16,12 @@ std::vector<std::string> rule_names() {
   return names;
 }
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 /// Storage takes axes whose ranks hold the same weights and different tokens, replica apart: its copies are
 /// whole by definition.
 bool may_store(Axis axis) {
@@ -75,7 +81,7 @@ LayoutRules make_layout_rules(const LayoutSection& section, ConfigSection root) 
       const std::string near = nearest_word(name, names);
       root.error("layout.rules." + name, "unknown logical axis" +
                                              (near.empty() ? "" : "; did you mean " + near + "?") +
-                                             "; accepted: vocab, width, heads, kv_heads, mlp, storage");
+                                             "; accepted: " + joined(names));
       continue;
     }
     if (name == kStorageRule) {
@@ -87,8 +93,10 @@ LayoutRules make_layout_rules(const LayoutSection& section, ConfigSection root) 
       }
       continue;
     }
-    // Width stands beside every dim that tensor splits, and no op computes with a part of it.
-    const bool splits = name != name_of(LogicalAxis::kWidth);
+    // Width stands beside every dim that tensor splits, and no op computes with a part of it or of the
+    // others.
+    const bool splits = name != name_of(LogicalAxis::kWidth) && name != name_of(LogicalAxis::kHeadWidth) &&
+                        name != name_of(LogicalAxis::kPositions);
     for (Axis axis : axes)
       if (!splits || axis != Axis::kTensor)
         root.error("layout.rules." + name, splits ? "accepted: [] or [tensor]" : "accepted: []");

@@ -5,8 +5,8 @@
 namespace dew {
 
 std::string_view name_of(LogicalAxis axis) {
-  constexpr std::array<std::string_view, kLogicalAxisCount> kNames{"vocab", "width", "heads", "kv_heads",
-                                                                   "mlp"};
+  constexpr std::array<std::string_view, kLogicalAxisCount> kNames{
+      "vocab", "positions", "width", "head_width", "heads", "kv_heads", "mlp"};
   return kNames[static_cast<std::size_t>(axis)];
 }
 

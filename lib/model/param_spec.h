@@ -11,10 +11,10 @@
 namespace dew {
 
 /// What a dim of a parameter means; the layout rules map it to mesh axes.
-enum class LogicalAxis : std::uint8_t { kVocab, kWidth, kHeads, kKvHeads, kMlp };
-inline constexpr int kLogicalAxisCount = 5;
+enum class LogicalAxis : std::uint8_t { kVocab, kPositions, kWidth, kHeadWidth, kHeads, kKvHeads, kMlp };
+inline constexpr int kLogicalAxisCount = 7;
 
-/// "vocab", "width", "heads", "kv_heads", "mlp".
+/// "vocab", "positions", "width", "head_width", "heads", "kv_heads", "mlp".
 std::string_view name_of(LogicalAxis axis);
 
 /// The meaning of a dim, and in how many indivisible units (heads) it may be cut; 0: element by element.
@@ -31,6 +31,7 @@ struct Init {
   double constant = 0;
   static Init normal(double stddev) { return {stddev, 0}; }
   static Init ones() { return {0, 1}; }
+  static Init zeros() { return {}; }
 };
 
 struct ParamSpec {

@@ -1,7 +1,9 @@
 #include "train/data_feed.h"
 
 #include <algorithm>
+#include <string>
 
+#include "base/philox.h"
 #include "base/timer.h"
 
 namespace dew {
@@ -14,6 +16,15 @@ RowSplit row_split(const RunSpec& spec, const MeshShape& shape, const MeshCoord&
   split.ranks = shape.size_of(kRowAxes);
   split.microbatches = microbatches_of(spec, shape);
   return split;
+}
+
+Pack pack_of(const RunSpec& spec) {
+  return spec.data.documents.value_or(false) ? Pack::kDocuments : Pack::kWindows;
+}
+
+/// The key of all that a step draws: of the seed and the step alone.
+std::uint64_t step_draws(const RunSpec& spec, std::int64_t step) {
+  return stream_key(spec.run.seed, "step:" + std::to_string(step));
 }
 
 PositionRange position_range(const RunSpec& spec, const MeshShape& shape, const MeshCoord& coord) {
@@ -53,7 +64,7 @@ void DataFeed::continue_at(std::int64_t step, std::int64_t row) {
   split.first_step = step;
   split.first_row = row;
   reader_.emplace(source_, spec_.data.seq_len, spec_.run.seed, split,
-                  position_range(spec_, shape, mesh_.coord()));
+                  position_range(spec_, shape, mesh_.coord()), pack_of(spec_));
 }
 
 StepData DataFeed::step(std::int64_t step, const Placements& placements, Stream& stream) const {
@@ -62,14 +73,14 @@ StepData DataFeed::step(std::int64_t step, const Placements& placements, Stream&
     ScopeTimer timer(data.read_seconds);
     KernelScope scope(stream, KernelKind::kDataWait, 0, 0);
     for (std::int64_t m = 0; m < microbatches_of(spec_, mesh_.shape()); ++m)
-      data.microbatches.push_back({reader_->train(step, m, stream), 1, placements});
+      data.microbatches.push_back({reader_->train(step, m, stream), 1, placements, step_draws(spec_, step)});
   }
   data.wait_seconds = set_loss_scale(data.microbatches, mesh_, ranks_);
   return data;
 }
 
 Microbatch DataFeed::validation(std::int64_t index, const Placements& placements, Stream& stream) const {
-  return {reader_->validation(index, stream), 1, placements};
+  return {reader_->validation(index, stream), 1, placements, {}};
 }
 
 std::int64_t DataFeed::validation_batches() const {
@@ -88,9 +99,12 @@ std::vector<Microbatch> dry_microbatches(const RunSpec& spec, const MeshShape& m
     Batch batch;
     batch.tokens = Tensor::empty({rows, part.length}, DType::kI32, stream, Owner::kBuffers);
     batch.targets = Tensor::empty({rows, part.length}, DType::kI32, stream, Owner::kBuffers);
+    batch.positions = Tensor::empty({rows, part.length}, DType::kI32, stream, Owner::kBuffers);
+    if (pack_of(spec) == Pack::kDocuments)
+      batch.starts = Tensor::empty({rows, spec.data.seq_len}, DType::kI32, stream, Owner::kBuffers);
     batch.first_position = part.begin;
     batch.valid = rows * part.length;
-    microbatches.push_back({std::move(batch), 1, placements});
+    microbatches.push_back({std::move(batch), 1, placements, step_draws(spec, 0)});
   }
   return microbatches;
 }

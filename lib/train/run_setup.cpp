@@ -37,6 +37,16 @@ void check_windows(const RunSetup& setup, ConfigSection root) {
   if (too_few(Split::kValidation)) root.error("data.validation", message("validation", Split::kValidation));
 }
 
+/// Settles `data.pack: auto`, and refuses documents that nothing ends.
+void settle_pack(RunSetup& setup, ConfigSection root) {
+  const bool has_eos = setup.source->eos_id().has_value();
+  if (setup.spec.data.documents.value_or(false) && !has_eos)
+    root.section({"data", "", ""})
+        .error("pack",
+               "the data name no id that ends a document (eos_id of meta.json); accepted: auto, windows");
+  setup.spec.data.documents = setup.spec.data.documents.value_or(has_eos);
+}
+
 /// A hash of some hundred short pieces of a split, tokens and loss mask, spread evenly over it.
 std::uint64_t sample_of(const TokenSource& source, Split split) {
   constexpr std::int64_t kPieces = 256, kLength = 64;
@@ -68,11 +78,12 @@ void check_same_data(RunSetup& setup) {
     return;
   }
   const std::string mine = format(
-      "%lld training tokens, %lld validation tokens, vocabulary %lld, and a sample of tokens and masks "
+      "%lld training tokens, %lld validation tokens, vocabulary %lld, eos %d, and a sample of tokens and "
+      "masks "
       "%016llx",
       static_cast<long long>(source.tokens(Split::kTrain)),
       static_cast<long long>(source.tokens(Split::kValidation)), static_cast<long long>(source.vocab_size()),
-      static_cast<unsigned long long>(sample));
+      source.eos_id().value_or(-1), static_cast<unsigned long long>(sample));
   const std::vector<std::string> all = setup.ranks.gather(mine);
   const auto other =
       std::find_if(all.begin(), all.end(), [&](const auto& text) { return text != all.front(); });
@@ -144,6 +155,7 @@ void open_data(RunSetup& setup, ConfigSection& root) {
     return;
   }
   check_same_data(setup);
+  if (setup.source) settle_pack(setup, root);
   if (setup.source && !root.faulty("data")) check_windows(setup, root);
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/attention.h"
+#include "autograd/dropout.h"
 #include "autograd/embedding.h"
 #include "autograd/linear.h"
 #include "autograd/norm.h"
@@ -84,6 +85,58 @@ TEST(RmsNorm, HasTheGradientsOfItsDifferences) {
   }
 }
 
+TEST(RmsNorm, HasThemOverHeads) {
+  check_gradients({{{2, 3, 2, 5}}, {{5}}, [](Workbench&, Tape& tape, const Vars& v) -> Vars {
+                     return {rms_norm(tape, v[0], kFirst, 1e-2)};
+                   }});
+}
+
+TEST(LayerNorm, HasTheGradientsOfItsDifferences) {
+  for (const auto& [tokens, width] : {std::array{1, 2}, {4, 5}, {5, 33}, {3, 257}}) {
+    SCOPED_TRACE(testing::Message() << tokens << " x " << width);
+    check_gradients(
+        {{{tokens, width}}, {{width}, {width}}, [](Workbench&, Tape& tape, const Vars& v) -> Vars {
+           return {layer_norm(tape, v[0], kFirst, kSecond, 1e-2)};
+         }});
+    check_gradients({{{tokens, width}}, {{width}}, [](Workbench&, Tape& tape, const Vars& v) -> Vars {
+                       return {layer_norm(tape, v[0], kFirst, std::nullopt, 1e-2)};
+                     }});
+  }
+}
+
+TEST(AddBias, HasTheGradientsOfItsDifferences) {
+  for (const auto& [tokens, width] : {std::array{1, 1}, {4, 5}, {70, 33}}) {
+    SCOPED_TRACE(testing::Message() << tokens << " x " << width);
+    check_gradients({{{tokens, width}}, {{width}}, [](Workbench&, Tape& tape, const Vars& v) -> Vars {
+                       return {add_bias(tape, v[0], kFirst), v[0]};
+                     }});
+  }
+}
+
+TEST(Gelu, HasTheGradientsOfItsDifferences) {
+  for (kernels::Gelu kind : {kernels::Gelu::kExact, kernels::Gelu::kTanh})
+    for (const auto& [tokens, width] : {std::array{1, 1}, {3, 5}, {3, 257}}) {
+      SCOPED_TRACE(testing::Message() << tokens << " x " << width);
+      check_gradients({{{tokens, width}}, {}, [kind](Workbench&, Tape& tape, const Vars& v) -> Vars {
+                         return {gelu(tape, v[0], kind)};
+                       }});
+    }
+}
+
+TEST(Dropout, HasTheGradientsOfItsDifferences) {
+  check_gradients({{{6, 33}}, {}, [](Workbench&, Tape& tape, const Vars& v) -> Vars {
+                     return {dropout(tape, v[0], {7, 0.4}, {1, 3, 0, 0}), v[0]};
+                   }});
+}
+
+TEST(Dropout, IsNothingWithoutDraws) {
+  Workbench bench;
+  const ParamViews none;
+  Tape tape(bench.stream, none);
+  const Var x{bench.random({2, 3}, 1), {}, -1};
+  EXPECT_EQ(dropout(tape, x, {}, {0, 2, 0, 0}).value.raw(), x.value.raw());
+}
+
 TEST(Swiglu, HasTheGradientsOfItsDifferences) {
   for (const auto& [tokens, width] : {std::array{1, 1}, {3, 5}, {3, 257}}) {
     SCOPED_TRACE(testing::Message() << tokens << " x " << width);
@@ -113,7 +166,7 @@ TEST(Rope, HasTheGradientsOfItsDifferences) {
     check_gradients(
         {{{samples, length, heads, width}}, {}, [l, w](Workbench& bench, Tape& tape, const Vars& v) -> Vars {
            RopeTables tables;
-           return {rope(tape, v[0], tables.get(bench.stream, 7, l, w, 100, DType::kF64))};
+           return {rope(tape, v[0], tables.get(bench.stream, 7, l, w, {100}, DType::kF64))};
          }});
   }
 }
@@ -121,15 +174,17 @@ TEST(Rope, HasTheGradientsOfItsDifferences) {
 TEST(RopeTables, AreMadeOnceForEachMeaning) {
   Workbench bench;
   RopeTables tables;
-  const Tensor& first = tables.get(bench.stream, 2, 3, 4, 100, DType::kF64);
-  const Tensor& again = tables.get(bench.stream, 2, 3, 4, 100, DType::kF64);
-  const Tensor& shifted = tables.get(bench.stream, 3, 3, 4, 100, DType::kF64);
-  const Tensor& slower = tables.get(bench.stream, 2, 3, 4, 1000, DType::kF64);
-  const Tensor& narrow = tables.get(bench.stream, 2, 3, 4, 100, DType::kF32);
+  const Tensor& first = tables.get(bench.stream, 2, 3, 4, {100}, DType::kF64);
+  const Tensor& again = tables.get(bench.stream, 2, 3, 4, {100}, DType::kF64);
+  const Tensor& shifted = tables.get(bench.stream, 3, 3, 4, {100}, DType::kF64);
+  const Tensor& slower = tables.get(bench.stream, 2, 3, 4, {1000}, DType::kF64);
+  const Tensor& stretched = tables.get(bench.stream, 2, 3, 4, {100, {8, 1, 4, 10}}, DType::kF64);
+  const Tensor& narrow = tables.get(bench.stream, 2, 3, 4, {100}, DType::kF32);
 
   EXPECT_EQ(first.raw(), again.raw());
   EXPECT_FALSE(same_bits(first, shifted));
   EXPECT_FALSE(same_bits(first, slower));
+  EXPECT_FALSE(same_bits(first, stretched));
   EXPECT_EQ(narrow.dtype(), DType::kF32);
   EXPECT_TRUE(same_bits(first.rows(1, 3), shifted.rows(0, 2))) << "position 3 is the same in both";
 }
@@ -138,12 +193,18 @@ struct AttentionSizes {
   std::int64_t samples, queries, keys, heads, kv_heads, width;
 };
 
-void check_attention(const AttentionSizes& s, const kernels::AttentionMask& mask) {
+void check_attention(const AttentionSizes& s, const kernels::AttentionMask& mask,
+                     const std::vector<std::int32_t>& starts = {},
+                     const kernels::AttentionDropout& dropout = {}) {
   SCOPED_TRACE(testing::Message() << s.queries << " queries, " << s.keys << " keys, " << s.heads << " heads, "
                                   << s.kv_heads << " kv heads, window " << mask.window);
   const Shape q{s.samples, s.queries, s.heads, s.width}, kv{s.samples, s.keys, s.kv_heads, s.width};
-  check_gradients({{q, kv, kv}, {}, [mask](Workbench&, Tape& tape, const Vars& v) -> Vars {
-                     return {attention(tape, v[0], v[1], v[2], mask)};
+  check_gradients({{q, kv, kv}, {}, [&](Workbench& bench, Tape& tape, const Vars& v) -> Vars {
+                     kernels::AttentionMask whole = mask;
+                     if (!starts.empty())
+                       whole.starts = bench.ints(
+                           {s.samples, static_cast<std::int64_t>(starts.size()) / s.samples}, starts);
+                     return {attention(tape, v[0], v[1], v[2], whole, dropout)};
                    }});
 }
 
@@ -170,6 +231,16 @@ TEST(Attention, HasThemAtGlobalPositions) {
   check_attention({1, 3, 5, 2, 1, 2}, {.query_begin = 2, .key_begin = 0});
   check_attention({1, 4, 3, 1, 1, 2},
                   {.query_begin = 0, .key_begin = 2});  // the first two queries see no key
+}
+
+TEST(Attention, HasThemWithinDocuments) {
+  check_attention({2, 5, 5, 2, 1, 3}, {}, {0, 0, 2, 3, 3, 0, 1, 1, 1, 1});
+  check_attention({1, 4, 3, 1, 1, 2}, {.query_begin = 1, .key_begin = 2}, {0, 0, 2, 2, 4});
+}
+
+TEST(Attention, HasThemWithDroppedWeights) {
+  check_attention({2, 5, 5, 2, 1, 3}, {}, {}, {{9, 0.3}, 1, 2});
+  check_attention({1, 37, 37, 2, 1, 3}, {.window = 9}, {}, {{9, 0.5}, 0, 0});
 }
 
 TEST(Embedding, HasTheGradientsOfItsDifferences) {

@@ -36,7 +36,7 @@ void run_every_op(Workbench& bench, bool differentiate, WeightMode mode) {
 
   const Var x = embedding(tape, bench.ints({kSamples, kLength}, ids), {}, ParamRef{0});
   const Var h = rms_norm(tape, x, ParamRef{1}, 1e-5);
-  const Tensor table = tables.get(bench.stream, 0, kLength, kHeadWidth, 100, DType::kF64);
+  const Tensor table = tables.get(bench.stream, 0, kLength, kHeadWidth, {100}, DType::kF64);
   const Shape heads{kSamples, kLength, kHeads, kHeadWidth}, kv_heads{kSamples, kLength, kKvHeads, kHeadWidth};
   const Var q = rope(tape, reshape(tape, linear(tape, h, ParamRef{2}), heads), table);
   const Var kv = select_heads(tape, reshape(tape, linear(tape, h, ParamRef{3}), kv_heads), {1, 0, 1, 1}, {});

@@ -105,7 +105,7 @@ TEST_F(PlacedOps, LetLinearMapsOfPartialSumsThrough) {
 
   EXPECT_EQ(linear(tape_, x, ParamRef{1}).placements, p);
   EXPECT_EQ(reshape(tape_, x, {12}).placements, p);
-  EXPECT_EQ(rope(tape_, heads, tables.get(bench_.stream, 0, 3, 4, 10, DType::kF64)).placements, p);
+  EXPECT_EQ(rope(tape_, heads, tables.get(bench_.stream, 0, 3, 4, {10}, DType::kF64)).placements, p);
 }
 
 TEST_F(PlacedOps, MakeTheLossOfShardedTokensPartial) {

@@ -10,6 +10,7 @@
 
 #include "autograd/attention.h"
 #include "autograd/sequence_timing.h"
+#include "base/philox.h"
 #include "support/mpi_world.h"
 #include "support/near.h"
 
@@ -36,6 +37,8 @@ struct Case {
   std::int64_t heads, kv_heads, width;
   bool causal;
   std::int64_t window;
+  bool documents = false;
+  double dropout = 0;
 };
 
 /// o, dq, dk, dv.
@@ -70,6 +73,22 @@ class SequenceRun {
             ranks_};
   }
 
+  /// Of positions from `begin` of query and key on.
+  kernels::AttentionMask mask_at(std::int64_t query_begin, std::int64_t key_begin) {
+    kernels::AttentionMask mask{case_.causal, case_.window, query_begin, key_begin};
+    if (!case_.documents) return mask;
+    const std::int64_t positions = case_.positions * ranks_;
+    std::vector<std::int32_t> starts;
+    for (std::int64_t b = 0; b < case_.samples; ++b)
+      for (std::int64_t i = 0, start = 0; i < positions; ++i) {
+        if (philox(8, static_cast<std::uint64_t>(b * positions + i), 0)[0] % 7 == 0) start = i;
+        starts.push_back(static_cast<std::int32_t>(start));
+      }
+    mask.starts = bench_.ints({case_.samples, positions}, starts);
+    return mask;
+  }
+  kernels::AttentionDropout dropout() const { return {{5, case_.dropout}, 3, 2}; }
+
   /// Attention of the whole rows, and this rank's part of it.
   Results whole() {
     const Case& c = case_;
@@ -79,7 +98,7 @@ class SequenceRun {
     Tape tape(bench_.stream, views_);
     const Var q = tape.input(bench_.random(q_shape, 1), {}), k = tape.input(bench_.random(k_shape, 2), {}),
               v = tape.input(bench_.random(k_shape, 3), {});
-    const Var o = attention(tape, q, k, v, {c.causal, c.window, 0, 0});
+    const Var o = attention(tape, q, k, v, mask_at(0, 0), dropout());
     const Numbers out = numbers(o.value);
     const std::array<Seed, 1> seeds{{{o, bench_.random(q_shape, 4)}}};
     tape.backward(seeds, views_, WeightMode::kNow, nullptr);
@@ -108,8 +127,8 @@ class SequenceRun {
     policy.named = exchange;
     Scope scope{tape, mesh_, keep_all_, tables_, policy};
     const std::int64_t rank = mesh_.coord(Axis::kSequence);
-    const Var o = sequence_attention(scope, in[0], in[1], in[2],
-                                     {c.causal, c.window, rank * c.positions, rank * c.keys});
+    const Var o =
+        sequence_attention(scope, in[0], in[1], in[2], mask_at(rank * c.positions, rank * c.keys), dropout());
     Results results;
     if (o.value.raw() != nullptr) results[0] = numbers(o.value);
     const std::array<Seed, 1> seeds{{{o, local(4, c.positions, c.heads, q_row)}}};
@@ -150,7 +169,9 @@ std::vector<Case> cases() {
                                         std::pair{3, 1}, std::pair{12, 4}})
     for (std::int64_t samples : {1, 2})
       for (std::int64_t window : {0, 1, 5, 13, 40})
-        all.push_back({samples, length, length, heads, kv_heads, 3, true, window});
+        for (const auto& [documents, dropout] : {std::pair{false, 0.0}, {true, 0.0}, {true, 0.3}})
+          all.push_back({samples, length, length, heads, kv_heads, 3, true, window, documents, dropout});
+  all.push_back({2, length, length, 4, 2, 3, false, 0, false, 0.3});
   for (std::int64_t keys : {12, 5}) {
     all.push_back({2, length, keys, 4, 2, 3, false, 0});
     all.push_back({1, 7, keys, 6, 3, 5, false, 0});

@@ -81,6 +81,84 @@ TEST(BatchReader, MasksTheTargetsThatDoNotCount) {
   EXPECT_LT(valid, 6 * 11);
 }
 
+/// Ids 1 + (place mod 50), and an eos of 0 now and then, two in a row included.
+class Documents final : public TokenSource {
+ public:
+  static std::int32_t id_at(std::int64_t place) {
+    return place % 7 == 3 || place % 11 == 4 ? 0 : static_cast<std::int32_t>(1 + place % 50);
+  }
+  std::int64_t vocab_size() const override { return 51; }
+  std::int64_t tokens(Split) const override { return 24 * 10 + 1; }
+  std::optional<std::int32_t> eos_id() const override { return 0; }
+  void read(Split, std::int64_t begin, std::span<std::int32_t> ids) const override {
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = id_at(begin + static_cast<std::int64_t>(i));
+  }
+  void will_need(Split, std::int64_t, std::int64_t) const override {}
+  std::string describe() const override { return "documents"; }
+};
+
+TEST(BatchReader, SplitsRowsIntoDocumentsByTheWholeRow) {
+  const Documents source;
+  Cpu cpu;
+  for (std::int64_t ranks : {1, 2, 3})
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+      const std::int64_t length = 24 / ranks, begin = rank * length;
+      const BatchReader reader(source, 24, 1, RowSplit{5, 0, 1, 1}, {begin, length}, Pack::kDocuments);
+      // Validation reads in file order, so the windows are known.
+      const Batch batch = reader.validation(0, cpu.stream);
+      const std::vector<std::int32_t> tokens = values(batch.tokens), targets = values(batch.targets),
+                                      positions = values(batch.positions), starts = values(batch.starts);
+      ASSERT_EQ(batch.starts.shape(), (Shape{5, 24}));
+      std::int64_t valid = 0;
+      for (std::int64_t row = 0; row < 5; ++row) {
+        std::int64_t start = 0;
+        for (std::int64_t i = 0; i < 24; ++i) {
+          const std::int64_t place = row * 24 + i;
+          if (i > 0 && Documents::id_at(place - 1) == 0) start = i;
+          ASSERT_EQ(starts[static_cast<std::size_t>(place)], start) << row << ' ' << i;
+          if (i < begin || i >= begin + length) continue;
+          const auto at = static_cast<std::size_t>(row * length + i - begin);
+          const bool ends = Documents::id_at(place) == 0;
+          ASSERT_EQ(tokens[at], Documents::id_at(place));
+          ASSERT_EQ(positions[at], i - start);
+          ASSERT_EQ(targets[at], ends ? -1 : Documents::id_at(place + 1));
+          valid += ends ? 0 : 1;
+        }
+      }
+      EXPECT_EQ(batch.valid, valid);
+    }
+}
+
+TEST(BatchReader, ReadsWindowsAcrossAnEosWhenAskedTo) {
+  const Documents source;
+  Cpu cpu;
+  const BatchReader reader(source, 24, 1, RowSplit{5, 0, 1, 1}, {12, 12});
+  const Batch batch = reader.train(0, 0, cpu.stream);
+  EXPECT_FALSE(batch.starts.defined());
+  EXPECT_EQ(batch.valid, 5 * 12);
+  const std::vector<std::int32_t> positions = values(batch.positions);
+  for (std::size_t i = 0; i < positions.size(); ++i)
+    EXPECT_EQ(positions[i], 12 + static_cast<std::int32_t>(i % 12));
+}
+
+TEST(BatchReader, RefusesDocumentsThatNothingEnds) {
+  const Counting source(33 * 20 + 1, 0);
+  const std::string message = message_of<ConfigError>([&] {
+    BatchReader(source, 33, 1, RowSplit{6, 0, 1, 1}, all_of(33), Pack::kDocuments);
+  });
+  EXPECT_NE(message.find("data.pack"), std::string::npos) << message;
+}
+
+TEST(BatchReader, CountsRowsFromTheFirstOfTheStep) {
+  const Counting source(4 * 100 + 1, 0);
+  Cpu cpu;
+  for (std::int64_t rank : {0, 1})
+    for (std::int64_t m : {0, 1, 2}) {
+      const BatchReader reader(source, 4, 7, RowSplit{12, rank, 2, 3, 5, 36}, all_of(4));
+      EXPECT_EQ(reader.train(6, m, cpu.stream).first_row, rank * 6 + m * 2);
+    }
+}
+
 TEST(BatchReader, TargetsAreTheTokensThatFollow) {
   const Counting source(33 * 20 + 1, 0);
   const BatchReader reader(source, 33, 1, RowSplit{6, 0, 1, 1}, all_of(33));

@@ -63,7 +63,7 @@ TEST(Attention, BitsDoNotDependOnAnAddress) {
     const Tensor o = shifted(Values(c.queries(), 0));
     const Tensor lse = cpu.tensor<float>({c.b, c.h, c.l}, Values(c.rows(), 0));
 
-    attention_forward(cpu.stream, shifted(in.q), shifted(in.k), shifted(in.v), c.mask, o, lse);
+    attention_forward(cpu.stream, shifted(in.q), shifted(in.k), shifted(in.v), c.mask, {}, o, lse);
 
     EXPECT_EQ(values_of<float>(o), aligned) << shift;
   }

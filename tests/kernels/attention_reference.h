@@ -14,7 +14,9 @@ namespace dew::test {
 /// Extents of one call: B samples, L queries, S keys, H query heads, G key/value heads, K head width.
 struct AttentionCase {
   std::int64_t b = 1, l = 1, s = 1, h = 1, g = 1, k = 1;
-  kernels::AttentionMask mask;
+  kernels::AttentionMask mask{};
+  std::vector<std::int32_t> starts{};  ///< [b, positions] of the documents; empty without
+  std::vector<double> factors{};       ///< [b, h, l, s] of the weights, by dropout; empty without
 
   std::int64_t queries() const { return b * l * h * k; }
   std::int64_t keys() const { return b * s * g * k; }
@@ -25,7 +27,14 @@ struct AttentionCase {
   std::int64_t key_at(std::int64_t ib, std::int64_t j, std::int64_t ih) const {
     return ((ib * s + j) * g + ih / (h / g)) * k;
   }
-  bool sees(std::int64_t i, std::int64_t j) const {
+  double factor(std::int64_t ib, std::int64_t ih, std::int64_t i, std::int64_t j) const {
+    return factors.empty() ? 1 : factors[((ib * h + ih) * l + i) * s + j];
+  }
+  bool sees(std::int64_t ib, std::int64_t i, std::int64_t j) const {
+    if (!starts.empty()) {
+      const std::int64_t positions = static_cast<std::int64_t>(starts.size()) / b;
+      if (mask.key_begin + j < starts[ib * positions + mask.query_begin + i]) return false;
+    }
     const std::int64_t distance = mask.query_begin + i - (mask.key_begin + j);
     if (mask.causal && distance < 0) return false;
     return mask.window == 0 || distance < mask.window;
@@ -51,7 +60,7 @@ inline double probabilities(const AttentionCase& c, const AttentionInputs& in, s
     double score = 0;
     for (std::int64_t e = 0; e < c.k; ++e)
       score += in.q[c.query_at(ib, i, ih) + e] * in.k[c.key_at(ib, j, ih) + e];
-    p[j] = c.sees(i, j) ? score / std::sqrt(static_cast<double>(c.k)) : -INFINITY;
+    p[j] = c.sees(ib, i, j) ? score / std::sqrt(static_cast<double>(c.k)) : -INFINITY;
     largest = std::max(largest, p[j]);
   }
   for (std::int64_t j = 0; j < c.s; ++j) {
@@ -76,7 +85,7 @@ inline AttentionResults attention_reference(const AttentionCase& c, const Attent
         double mean = 0;
         for (std::int64_t j = 0; j < c.s; ++j)
           for (std::int64_t e = 0; e < c.k; ++e) {
-            const double term = p[j] * in.v[c.key_at(ib, j, ih) + e];
+            const double term = p[j] * c.factor(ib, ih, i, j) * in.v[c.key_at(ib, j, ih) + e];
             out.o[at + e] += term;
             mean += term * in.d_o[at + e];
           }
@@ -85,9 +94,10 @@ inline AttentionResults attention_reference(const AttentionCase& c, const Attent
           used[kv / c.k] += p[j];
           double dp = 0;
           for (std::int64_t e = 0; e < c.k; ++e) dp += in.d_o[at + e] * in.v[kv + e];
-          const double ds = p[j] * (dp - mean) * scale;
+          const double kept = c.factor(ib, ih, i, j);
+          const double ds = p[j] * (kept * dp - mean) * scale;
           for (std::int64_t e = 0; e < c.k; ++e) {
-            out.dv[kv + e] += p[j] * in.d_o[at + e];
+            out.dv[kv + e] += p[j] * kept * in.d_o[at + e];
             out.dq[at + e] += ds * in.k[kv + e];
             out.dk[kv + e] += ds * in.q[at + e];
           }

@@ -45,8 +45,14 @@ Values values_of(const Tensor& tensor) {
 /// Forward and backward by the kernels. Gradients start as `start` and are added to when `accumulate`.
 template <class T>
 AttentionResults run(const AttentionCase& c, const AttentionInputs& in, bool accumulate = false,
-                     double start = 7) {
+                     double start = 7, const kernels::AttentionDropout& dropout = {}) {
   OnCpu cpu;
+  kernels::AttentionMask mask = c.mask;
+  if (!c.starts.empty()) {
+    mask.starts = Tensor::empty({c.b, static_cast<std::int64_t>(c.starts.size()) / c.b}, DType::kI32,
+                                cpu.stream, Owner::kBuffers);
+    std::copy(c.starts.begin(), c.starts.end(), mask.starts.data<std::int32_t>());
+  }
   const Shape query_shape{c.b, c.l, c.h, c.k}, key_shape{c.b, c.s, c.g, c.k};
   const Tensor q = cpu.tensor<T>(query_shape, in.q), k = cpu.tensor<T>(key_shape, in.k);
   const Tensor v = cpu.tensor<T>(key_shape, in.v), d_o = cpu.tensor<T>(query_shape, in.d_o);
@@ -55,8 +61,8 @@ AttentionResults run(const AttentionCase& c, const AttentionInputs& in, bool acc
   const kernels::Target dq{cpu.tensor<T>(query_shape, Values(c.queries(), start)), accumulate};
   const kernels::Target dk{cpu.tensor<T>(key_shape, Values(c.keys(), start)), accumulate};
   const kernels::Target dv{cpu.tensor<T>(key_shape, Values(c.keys(), start)), accumulate};
-  kernels::attention_forward(cpu.stream, q, k, v, c.mask, o, lse);
-  kernels::attention_backward(cpu.stream, q, k, v, c.mask, o, lse, d_o, dq, dk, dv);
+  kernels::attention_forward(cpu.stream, q, k, v, mask, dropout, o, lse);
+  kernels::attention_backward(cpu.stream, q, k, v, mask, dropout, o, lse, d_o, dq, dk, dv);
   return {values_of<T>(o), values_of<T>(lse), values_of<T>(dq.into), values_of<T>(dk.into),
           values_of<T>(dv.into)};
 }

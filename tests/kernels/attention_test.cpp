@@ -275,8 +275,8 @@ TEST(Attention, CountsTheVisiblePairsAndTheSameMemoryWithoutAny) {
     const Tensor x = Tensor::zeros(shape, DType::kF32, stream, Owner::kActivations);
     const Tensor lse = Tensor::zeros({1, 2, kLength}, DType::kF32, stream, Owner::kActivations);
     const Tensor dx = Tensor::zeros(shape, DType::kF32, stream, Owner::kGradients);
-    attention_forward(stream, x, x, x, {.window = 3}, dx, lse);
-    attention_backward(stream, x, x, x, {.window = 3}, x, lse, x, {dx}, {dx}, {dx});
+    attention_forward(stream, x, x, x, {.window = 3}, {}, dx, lse);
+    attention_backward(stream, x, x, x, {.window = 3}, {}, x, lse, x, {dx}, {dx}, {dx});
     flops[meta] = stream.profile()[KernelKind::kAttention].flops;
     peak[meta] = allocator.use().peak[static_cast<std::size_t>(Owner::kBuffers)];
     EXPECT_EQ(allocator.use().live[static_cast<std::size_t>(Owner::kBuffers)], 0);
@@ -296,10 +296,10 @@ TEST(Attention, ASteadyStepAsksTheSystemForNothing) {
   const Tensor x = Tensor::zeros(shape, DType::kF32, cpu.stream, Owner::kActivations);
   const Tensor o = Tensor::zeros(shape, DType::kF32, cpu.stream, Owner::kActivations);
   const Tensor lse = Tensor::zeros({1, 2, 70}, DType::kF32, cpu.stream, Owner::kActivations);
-  attention_forward(cpu.stream, x, x, x, {}, o, lse);
+  attention_forward(cpu.stream, x, x, x, {}, {}, o, lse);
   const std::int64_t first = cpu.allocator.system_allocations();
 
-  attention_forward(cpu.stream, x, x, x, {}, o, lse);
+  attention_forward(cpu.stream, x, x, x, {}, {}, o, lse);
 
   EXPECT_EQ(cpu.allocator.system_allocations(), first);
 }
@@ -311,11 +311,13 @@ TEST(Attention, RefusesShapesThatDoNotFit) {
   };
   const Tensor q = zeros({1, 4, 3, 8}), lse = zeros({1, 3, 4});
 
-  EXPECT_THROW(attention_forward(cpu.stream, q, zeros({1, 4, 2, 8}), zeros({1, 4, 2, 8}), {}, q, lse), Error);
-  EXPECT_THROW(attention_forward(cpu.stream, q, zeros({1, 4, 3, 4}), zeros({1, 4, 3, 4}), {}, q, lse), Error);
-  EXPECT_THROW(attention_forward(cpu.stream, q, q, zeros({1, 5, 3, 8}), {}, q, lse), Error);
-  EXPECT_THROW(attention_forward(cpu.stream, q, q, q, {}, q, zeros({1, 4, 3})), Error);
-  EXPECT_THROW(attention_forward(cpu.stream, q, q, q, {.causal = false, .window = 4}, q, lse), Error);
+  EXPECT_THROW(attention_forward(cpu.stream, q, zeros({1, 4, 2, 8}), zeros({1, 4, 2, 8}), {}, {}, q, lse),
+               Error);
+  EXPECT_THROW(attention_forward(cpu.stream, q, zeros({1, 4, 3, 4}), zeros({1, 4, 3, 4}), {}, {}, q, lse),
+               Error);
+  EXPECT_THROW(attention_forward(cpu.stream, q, q, zeros({1, 5, 3, 8}), {}, {}, q, lse), Error);
+  EXPECT_THROW(attention_forward(cpu.stream, q, q, q, {}, {}, q, zeros({1, 4, 3})), Error);
+  EXPECT_THROW(attention_forward(cpu.stream, q, q, q, {.causal = false, .window = 4}, {}, q, lse), Error);
 }
 
 }  // namespace

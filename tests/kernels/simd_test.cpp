@@ -127,6 +127,21 @@ std::vector<T> run_all(Isa isa, std::int64_t n) {
   ops.rms_weight_rows(a.data(), inverse, c.data(), 3, sums.data(), n);
   EXPECT_EQ(sums.back(), 0.25);
   for (double x : sums) all.push_back(static_cast<T>(x));
+  kernels::cpu::Moments<T> moments[3] = {};
+  fresh(n, [&](T* y) { moments[0] = ops.layer_norm_forward(a.data(), b.data(), c.data(), 1e-5, y, n); });
+  moments[1] = moments[2] = moments[0];
+  all.insert(all.end(), {moments[0].mean, moments[0].inverse});
+  fresh(n, [&](T* y) { ops.layer_norm_backward(a.data(), b.data(), moments[0], c.data(), y, true, n); });
+  ops.layer_norm_weight_rows(a.data(), moments, c.data(), 3, sums.data(), n);
+  ops.sum_rows(a.data(), 3, sums.data(), n);
+  EXPECT_EQ(sums.back(), 0.25);
+  for (double x : sums) all.push_back(static_cast<T>(x));
+  for (bool exact : {true, false}) {
+    fresh(n, [&](T* y) { ops.gelu_forward(exact, a.data(), y, n); });
+    fresh(n, [&](T* y) { ops.gelu_backward(exact, a.data(), b.data(), y, true, n); });
+  }
+  const kernels::cpu::DropoutDraw draw{.key = 5, .row = 3, .bound = 0.4 * 0x1p32, .scale = 1 / 0.6};
+  fresh(n, [&](T* y) { ops.dropout_line(draw, 2, 13, a.data(), y, true, n); });
   if (n % 2 == 0)
     fresh(n, [&](T* y) { ops.rope_heads(a.data(), b.data(), c.data(), true, y, true, 1, n / 2); });
   const kernels::cpu::RowSum sum = ops.log_sum_exp_row(a.data(), n);

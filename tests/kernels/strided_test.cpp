@@ -88,7 +88,7 @@ TEST(MergeAttention, EqualsAttentionOverAllKeys) {
               Tensor::empty({samples, heads, queries}, DType::kF64, bench.stream, Owner::kBuffers)};
     // Causal, with the queries at positions 5 to 13: the first see no key of the second part.
     kernels::attention_forward(bench.stream, q, part_keys(2, begin, end), part_keys(3, begin, end),
-                               {true, 0, 5, begin}, part.o, part.log_sum_exp);
+                               {true, 0, 5, begin}, {}, part.o, part.log_sum_exp);
     return part;
   };
   const Part whole = attend(0, keys);

@@ -51,8 +51,14 @@ TEST(DecoderKeys, HaveTheirDefaults) {
   EXPECT_FALSE(c.tied);
   EXPECT_TRUE(c.init_residual);
   EXPECT_EQ(c.init_std, 0.02);
-  EXPECT_EQ(c.rope_theta, 10000.0);
-  EXPECT_EQ(c.norm_eps, 1e-5);
+  ASSERT_TRUE(c.rope.has_value());
+  EXPECT_EQ(c.rope->theta, 10000.0);
+  EXPECT_EQ(c.rope->scaling.original, 0);
+  EXPECT_EQ(c.positions, 0);
+  EXPECT_EQ(c.norm.eps, 1e-5);
+  EXPECT_FALSE(c.norm.layer || c.bias || c.qk_norm);
+  EXPECT_EQ(c.activation, Activation::kSwiglu);
+  EXPECT_EQ(c.dropout, 0);
   EXPECT_EQ(c.head_chunk, 1024);
 }
 
@@ -102,14 +108,43 @@ TEST(DecoderKeys, LeaveDataThatCannotBeOpenedToItsOwnError) {
   EXPECT_FALSE(model.remat_sites.empty()) << "recompute is checked all the same";
 }
 
-TEST(DecoderKeys, RefuseByNameWhatIsNotAvailable) {
-  expect_refused("qk_norm: true", "qk_norm", "accepted: false");
-  expect_refused("bias: true", "bias", "accepted: false");
-  expect_refused("dropout: 0.1", "dropout", "accepted: 0");
+TEST(DecoderKeys, TakeThePartsOfGpt2) {
+  const DecoderConfig c = read(
+      "norm: layer, activation: gelu_tanh, position: learned, bias: true, dropout: 0.1, max_positions: 1024, "
+      "head_width: 3");
+
+  EXPECT_TRUE(c.valid);
+  EXPECT_TRUE(c.norm.layer && c.norm.bias && c.bias);
+  EXPECT_EQ(c.activation, Activation::kGeluTanh);
+  EXPECT_FALSE(c.rope.has_value()) << "and then a head may have an odd width";
+  EXPECT_EQ(c.positions, 1024);
+  EXPECT_EQ(c.dropout, 0.1);
+  EXPECT_EQ(c.mlp, 4 * c.width);
+  EXPECT_EQ(read("position: learned").positions, 32) << "data.seq_len by default";
+  EXPECT_EQ(read("position: none").positions, 0);
+}
+
+TEST(DecoderKeys, TakeTheStretchOfLlama3) {
+  const DecoderConfig c = read(
+      "rope_theta: 500000, rope_scaling: {kind: llama3, factor: 32, low_freq_factor: 2, high_freq_factor: 5, "
+      "original_positions: 4096}");
+
+  const kernels::RopeAngles expected{500000, {32, 2, 5, 4096}};
+  EXPECT_EQ(c.rope, expected);
+  EXPECT_EQ(read("rope_scaling: llama3").rope->scaling.factor, 8);
+  EXPECT_EQ(read("rope_scaling: {kind: none, factor: 32}").rope->scaling.original, 0);
+}
+
+TEST(DecoderKeys, RefuseWhatDoesNotGoTogether) {
   expect_refused("max_positions: 1024", "max_positions", "accepted: null");
-  expect_refused("norm: layer", "norm", "rms");
-  expect_refused("activation: gelu", "activation", "swiglu");
-  expect_refused("position: learned", "position", "rope");
+  expect_refused("position: learned, max_positions: 31", "max_positions", "accepted: 32 or more");
+  expect_refused("position: learned, rope_scaling: llama3", "rope_scaling.kind", "position: rope");
+  expect_refused("rope_scaling: {kind: llama3, low_freq_factor: 4, high_freq_factor: 4}",
+                 "rope_scaling.high_freq_factor", "above low_freq_factor 4");
+  expect_refused("norm: batch", "norm", "rms");
+  expect_refused("activation: relu", "activation", "gelu_tanh");
+  expect_refused("position: alibi", "position", "learned");
+  expect_refused("dropout: 1", "dropout", "below 1");
 }
 
 TEST(DecoderKeys, RefuseValuesOutsideTheirRanges) {
@@ -127,7 +162,7 @@ TEST(DecoderKeys, RefuseAModelWithMoreParametersThanCanBeCounted) {
 }
 
 TEST(DecoderKeys, NoteAllErrorsAtOnce) {
-  const std::string all = refusal("family: decoder, heads: 6, kv_heads: 4, bias: true, vocab: 3, layers: 0");
+  const std::string all = refusal("family: decoder, heads: 6, kv_heads: 4, bias: 3, vocab: 3, layers: 0");
 
   for (const char* path : {"model.kv_heads", "model.head_width", "model.bias", "model.vocab", "model.layers"})
     EXPECT_NE(all.find(path), std::string::npos) << path << " is missing in\n" << all;

@@ -89,6 +89,7 @@ Microbatch golden_microbatch(Workbench& bench, const Golden& golden) {
     if (!masked) ++microbatch.batch.valid;
   }
   microbatch.batch.tokens = bench.ints({golden.rows, golden.length}, tokens);
+  microbatch.batch.positions = positions_of(bench, golden.rows, golden.length);
   microbatch.batch.targets = bench.ints({golden.rows, golden.length}, targets);
   microbatch.loss_scale = 1.0 / static_cast<double>(microbatch.batch.valid);
   return microbatch;

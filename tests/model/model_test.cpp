@@ -170,7 +170,7 @@ TEST(LogicalAxes, HaveTheNamesOfTheRules) {
   for (int i = 0; i < kLogicalAxisCount; ++i)
     names += std::string(name_of(static_cast<LogicalAxis>(i))) + " ";
 
-  EXPECT_EQ(names, "vocab width heads kv_heads mlp ");
+  EXPECT_EQ(names, "vocab positions width head_width heads kv_heads mlp ");
 }
 
 }  // namespace

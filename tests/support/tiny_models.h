@@ -26,6 +26,15 @@ inline Model decoder_of(const std::string& keys, std::int64_t data_vocab = 0) {
   return model;
 }
 
+/// [samples, length]: the positions from `first` on, in every sample.
+inline Tensor positions_of(Workbench& bench, std::int64_t samples, std::int64_t length,
+                           std::int64_t first = 0) {
+  std::vector<std::int32_t> positions;
+  for (std::int64_t i = 0; i < samples * length; ++i)
+    positions.push_back(static_cast<std::int32_t>(first + i % length));
+  return bench.ints({samples, length}, positions);
+}
+
 /// Tokens [samples, length] below `vocab`, and targets of which about one in four is masked.
 inline Microbatch microbatch_of(Workbench& bench, std::int64_t samples, std::int64_t length,
                                 std::int64_t vocab, std::int64_t first_position = 0) {
@@ -41,6 +50,7 @@ inline Microbatch microbatch_of(Workbench& bench, std::int64_t samples, std::int
   microbatch.batch.tokens = bench.ints({samples, length}, tokens);
   microbatch.batch.targets = bench.ints({samples, length}, targets);
   microbatch.batch.first_position = first_position;
+  microbatch.batch.positions = positions_of(bench, samples, length, first_position);
   microbatch.loss_scale = 1.0 / static_cast<double>(std::max<std::int64_t>(microbatch.batch.valid, 1));
   return microbatch;
 }

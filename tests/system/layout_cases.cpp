@@ -26,7 +26,7 @@ std::string write_masked_tokens(const TempFolder& folder, std::int64_t vocab, st
   folder.write("val.mask", mask);
   folder.write("meta.json", R"({"tokenizer": "drawn", "vocab_size": )" + std::to_string(vocab) +
                                 R"(, "dtype": "uint16", "train_tokens": )" + std::to_string(tokens) +
-                                R"(, "val_tokens": )" + std::to_string(tokens) + R"(, "eos_id": null})");
+                                R"(, "val_tokens": )" + std::to_string(tokens) + R"(, "eos_id": 0})");
   return folder.file(".");
 }
 

@@ -69,9 +69,20 @@ class Draw {
     set("model.head_chunk", from(1, 40));
     set("model.init_std", "0.1");
     seq_len = 2 * extents_[4] * from(1, 6);
+    draw_parts();
     const std::int64_t windows = below(3);
     if (windows == 1) set("model.window", from(1, seq_len));
     if (windows == 2) set("model.window", "[" + std::to_string(from(1, seq_len)) + ", 0]");
+  }
+
+  void draw_parts() {
+    set("model.norm", one_of(std::array<const char*, 2>{"rms", "layer"}));
+    set("model.activation", one_of(std::array<const char*, 3>{"swiglu", "gelu", "gelu_tanh"}));
+    set("model.position", one_of(std::array<const char*, 4>{"rope", "rope", "learned", "none"}));
+    if (coin()) set("model.bias", "true");
+    if (coin()) set("model.qk_norm", "true");
+    if (coin()) set("model.dropout", one_of(std::array<const char*, 2>{"0.1", "0.5"}));
+    set("data.pack", one_of(std::array<const char*, 3>{"auto", "documents", "windows"}));
   }
 
   void draw_run(std::uint64_t seed) {

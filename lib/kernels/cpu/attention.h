@@ -12,13 +12,15 @@ struct AttentionShape {
   std::int64_t samples = 0, queries = 0, keys = 0;
   std::int64_t heads = 0, kv_heads = 0, width = 0;
   AttentionMask mask;
+  AttentionDropout dropout;
 };
 
 struct KeyRange {
   std::int64_t begin = 0, end = 0;
 };
 
-/// The smallest range that holds every key which one of the queries [query_begin, query_end) sees.
+/// The smallest range that holds every key which one of the queries [query_begin, query_end) sees, documents
+/// left aside.
 KeyRange visible_keys(const AttentionShape& shape, std::int64_t query_begin, std::int64_t query_end);
 
 }  // namespace dew::kernels

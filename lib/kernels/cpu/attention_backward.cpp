@@ -65,8 +65,9 @@ struct Operands {
 template <class T>
 class HeadGradient {
  public:
-  HeadGradient(const AttentionShape& shape, const Ops<T>& ops, const Tiles<T>& tiles)
+  HeadGradient(const AttentionShape& shape, const HeadContext& head, const Ops<T>& ops, const Tiles<T>& tiles)
       : shape_(shape),
+        head_(head),
         ops_(ops),
         tiles_(tiles),
         scale_(static_cast<T>(1 / std::sqrt(static_cast<double>(shape.width)))) {}
@@ -77,7 +78,7 @@ class HeadGradient {
     for (std::int64_t index = 0; index < blocks; ++index) {
       const QueryBlock block(shape_, index, ops_.matrix.lanes);
       prepare(x, block);
-      for_tiles(shape_, block, keys,
+      for_tiles(shape_, head_, block, keys,
                 [&](KeyRange tile, const TileMask& mask) { add_tile(x, block, tile, mask); });
       ops_.softmax.scale_rows(block.rows(), shape_.width, tiles_.ones, tiles_.dq, x.dq.at(block.begin, 0),
                               x.add_dq);
@@ -126,8 +127,10 @@ class HeadGradient {
     ops_.matrix.multiply(count, lanes, shape_.width, x.k.at(first, 0), tiles_.queries.at(0, lane), p, false);
     ops_.matrix.multiply(count, lanes, shape_.width, x.v.at(first, 0), tiles_.gradients.at(0, lane), d_s,
                          false);
+    drop(shape_, head_, first, block.begin + lane, count, lanes, d_s);
     ops_.softmax.softmax_gradient(count, lanes, moved(mask, keys.begin, lane), scale_, p, d_s,
                                   tiles_.log_sum_exp + lane, tiles_.delta + lane);
+    drop(shape_, head_, first, block.begin + lane, count, lanes, p);
     ops_.matrix.multiply_transposed(std::min(lanes, block.rows() - lane), shape_.width, count, d_s,
                                     x.k.at(first, 0), tiles_.dq.at(lane, 0), true);
   }
@@ -144,6 +147,7 @@ class HeadGradient {
   }
 
   const AttentionShape& shape_;
+  const HeadContext& head_;
   const Ops<T>& ops_;
   const Tiles<T>& tiles_;
   T scale_;
@@ -186,7 +190,7 @@ struct Call {
                           .dk = keys_of(dk),
                           .dv = keys_of(dv),
                           .add_dq = add_dq};
-      HeadGradient<T>(shape, ops, tiles).run(x, keys);
+      HeadGradient<T>(shape, HeadContext(shape, sample, h), ops, tiles).run(x, keys);
     }
   }
 };

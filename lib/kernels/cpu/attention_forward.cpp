@@ -32,35 +32,37 @@ struct Tiles {
 
 /// Takes the keys `tile` into the lanes [lane, lane + lanes) of the block.
 template <class T>
-void add_keys(const Ops<T>& ops, const Tiles<T>& tiles, const QueryBlock& block, KeyRange keys,
-              const TileMask& mask, std::int64_t lane, std::int64_t lanes, Matrix<const T> k,
-              Matrix<const T> v, std::int64_t width) {
+void add_keys(const AttentionShape& shape, const HeadContext& head, const Ops<T>& ops, const Tiles<T>& tiles,
+              const QueryBlock& block, KeyRange keys, const TileMask& mask, std::int64_t lane,
+              std::int64_t lanes, Matrix<const T> k, Matrix<const T> v) {
+  const std::int64_t width = shape.width;
   const std::int64_t count = keys.end - keys.begin, rows = std::min(lanes, block.rows() - lane);
   const Matrix<T> scores = tiles.scores.at(0, lane), sums = tiles.sums.at(lane, 0);
   ops.matrix.multiply(count, lanes, width, k.at(keys.begin, 0), tiles.queries.at(0, lane), scores, false);
   ops.softmax.softmax_step(count, lanes, mask, scores, tiles.largest + lane, tiles.sum + lane,
                            tiles.factor + lane);
+  drop(shape, head, keys.begin, block.begin + lane, count, lanes, scores);
   ops.softmax.scale_rows(rows, width, tiles.factor + lane, sums, sums, false);
   ops.matrix.multiply_transposed(rows, width, count, scores, v.at(keys.begin, 0), sums, true);
 }
 
 template <class T>
-void forward_block(const AttentionShape& shape, const Ops<T>& ops, const Tiles<T>& tiles,
-                   const QueryBlock& block, Matrix<const T> q, Matrix<const T> k, Matrix<const T> v,
-                   Matrix<T> o, T* log_sum_exp) {
+void forward_block(const AttentionShape& shape, const HeadContext& head, const Ops<T>& ops,
+                   const Tiles<T>& tiles, const QueryBlock& block, Matrix<const T> q, Matrix<const T> k,
+                   Matrix<const T> v, Matrix<T> o, T* log_sum_exp) {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   const T scale = static_cast<T>(1 / std::sqrt(static_cast<double>(shape.width)));
   ops.matrix.transpose(block.rows(), shape.width, scale, q.at(block.begin, 0), tiles.queries);
   std::fill_n(tiles.largest, block.width, -kInfinity);
   std::fill_n(tiles.sum, block.width, T{0});
   std::fill_n(tiles.sums.first, block.rows() * shape.width, T{0});
-  for_tiles(shape, block, {0, shape.keys}, [&](KeyRange keys, const TileMask& mask) {
+  for_tiles(shape, head, block, {0, shape.keys}, [&](KeyRange keys, const TileMask& mask) {
     const std::int64_t step = mask.partial ? ops.matrix.lanes : block.width;
     for (std::int64_t lane = 0; lane < block.width; lane += step) {
       const KeyRange seen = keys_of_lanes(mask, keys.end - keys.begin, lane, step);
       if (seen.begin < seen.end)
-        add_keys(ops, tiles, block, {keys.begin + seen.begin, keys.begin + seen.end},
-                 moved(mask, seen.begin, lane), lane, step, k, v, shape.width);
+        add_keys(shape, head, ops, tiles, block, {keys.begin + seen.begin, keys.begin + seen.end},
+                 moved(mask, seen.begin, lane), lane, step, k, v);
     }
   });
   for (std::int64_t i = 0; i < block.rows(); ++i) {
@@ -100,7 +102,8 @@ void attention_forward(const AttentionShape& shape, const Tensor& q, const Tenso
         const std::int64_t b = task / blocks / shape.heads, h = task / blocks % shape.heads;
         // The last queries see the most keys: they go first, so that no thread is left alone with them.
         const QueryBlock block(shape, blocks - 1 - task % blocks, ops.matrix.lanes);
-        forward_block(shape, ops, tiles, block, head_of(q0, b, shape.queries, h, shape.heads, shape.width),
+        forward_block(shape, HeadContext(shape, b, h), ops, tiles, block,
+                      head_of(q0, b, shape.queries, h, shape.heads, shape.width),
                       head_of(k0, b, shape.keys, h / group, shape.kv_heads, shape.width),
                       head_of(v0, b, shape.keys, h / group, shape.kv_heads, shape.width),
                       head_of(o0, b, shape.queries, h, shape.heads, shape.width),

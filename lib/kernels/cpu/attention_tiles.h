@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/dropout.h"
 #include "kernels/cpu/simd/attention_table.h"
 
 namespace dew::kernels::cpu {
@@ -68,13 +69,62 @@ struct QueryBlock {
   std::int64_t rows() const { return end - begin; }
 };
 
+/// What one head of one sample has for itself.
+struct HeadContext {
+  const std::int32_t* starts = nullptr;  ///< [queries] of its sample; null without documents
+  bool drops = false;
+  DropoutDraw draw{};
+
+  HeadContext(const AttentionShape& shape, std::int64_t sample, std::int64_t head) {
+    const AttentionMask& mask = shape.mask;
+    if (mask.starts.defined())
+      starts = mask.starts.data<std::int32_t>() + sample * mask.starts.dim(1) + mask.query_begin;
+    constexpr int kHeadBits = 24;  // of the generator's counter
+    const AttentionDropout& dropout = shape.dropout;
+    drops = dropout.draw.active();
+    if (drops)
+      draw = draw_of(dropout.draw, ((dropout.first_row + sample) << kHeadBits) + dropout.first_head + head);
+  }
+};
+
+/// Drops weights of `keys` rows from key `key` of the call on, of the queries from `query` on.
+template <class T>
+void drop(const AttentionShape& shape, const HeadContext& head, std::int64_t key, std::int64_t query,
+          std::int64_t keys, std::int64_t lanes, Matrix<T> weights) {
+  if (!head.drops) return;
+  const auto& ops = simd_ops<T>();
+  for (std::int64_t j = 0; j < keys; ++j) {
+    T* row = weights.at(j, 0).first;
+    ops.dropout_line(head.draw, shape.mask.key_begin + key + j, shape.mask.query_begin + query, row, row,
+                     false, lanes);
+  }
+}
+
+/// Fills before[i] for the lanes of a tile whose first key is `key`; true where it hides something.
+inline bool documents_in_tile(const AttentionShape& shape, const std::int32_t* starts,
+                              const QueryBlock& block, std::int64_t key, float* before) {
+  const std::int64_t first = shape.mask.key_begin + key;
+  if (starts[block.end - 1] <= first) return false;
+  for (std::int64_t i = 0; i < block.width; ++i)
+    before[i] =
+        i < block.rows()
+            ? static_cast<float>(std::clamp<std::int64_t>(starts[block.begin + i] - first, 0, kTileKeys))
+            : 0.0f;
+  return true;
+}
+
 /// Calls body(keys, mask) for every tile of keys within `range` that the block sees, in the order of the
 /// keys; tiles start at multiples of kTileKeys. mask.first is that of the tile's first key and the block's
 /// first lane.
 template <class Body>
-void for_tiles(const AttentionShape& shape, const QueryBlock& block, KeyRange range, Body&& body) {
+void for_tiles(const AttentionShape& shape, const HeadContext& head, const QueryBlock& block, KeyRange range,
+               Body&& body) {
+  float before[kBlockQueries];
   const KeyRange seen = visible_keys(shape, block.begin, block.end);
-  const std::int64_t begin = std::max(seen.begin, range.begin), end = std::min(seen.end, range.end);
+  const std::int64_t document =
+      head.starts != nullptr ? head.starts[block.begin] - shape.mask.key_begin : seen.begin;
+  const std::int64_t begin = std::max({seen.begin, range.begin, document}),
+                     end = std::min(seen.end, range.end);
   for (std::int64_t j = begin; j < end;) {
     const std::int64_t behind = std::min((j / kTileKeys + 1) * kTileKeys, end);
     TileMask mask{.window = kNoWindow};
@@ -82,6 +132,10 @@ void for_tiles(const AttentionShape& shape, const QueryBlock& block, KeyRange ra
       mask.first = shape.mask.key_begin + j - shape.mask.query_begin - block.begin;
       if (shape.mask.window > 0) mask.window = std::min(kNoWindow, shape.mask.window);
       mask.partial = mask.first + (behind - j) - 1 > 0 || mask.first + mask.window < block.rows();
+      if (head.starts != nullptr && documents_in_tile(shape, head.starts, block, j, before)) {
+        mask.before = before;
+        mask.partial = true;
+      }
     }
     body(KeyRange{j, behind}, mask);
     j = behind;
@@ -93,7 +147,10 @@ inline KeyRange keys_of_lanes(const TileMask& mask, std::int64_t keys, std::int6
                               std::int64_t lanes) {
   if (!mask.partial) return {0, keys};
   const std::int64_t end = std::clamp<std::int64_t>(lane + lanes - mask.first, 0, keys);
-  return {std::clamp<std::int64_t>(lane - mask.first - mask.window + 1, 0, end), end};
+  const std::int64_t begin = std::clamp<std::int64_t>(lane - mask.first - mask.window + 1, 0, end);
+  if (mask.before == nullptr) return {begin, end};
+  // Documents begin later and later: the first lane's begins first.
+  return {std::clamp<std::int64_t>(static_cast<std::int64_t>(mask.before[lane]), begin, end), end};
 }
 
 /// Lanes, in whole vectors, of which some sees one of the keys [key, key + keys) of a tile.
@@ -108,6 +165,8 @@ inline KeyRange lanes_of_keys(const TileMask& mask, std::int64_t width, std::int
 /// The mask as seen from `key` and `lane` of the tile.
 inline TileMask moved(TileMask mask, std::int64_t key, std::int64_t lane) {
   mask.first += key - lane;
+  mask.row += key;
+  if (mask.before != nullptr) mask.before += lane;
   return mask;
 }
 

@@ -5,7 +5,7 @@
 
 namespace dew::kernels::cpu {
 
-void rope_table(std::int64_t begin, double theta, const Tensor& table);
-void rope(const Tensor& x, const Tensor& table, RopeDirection direction, const Target& y);
+void rope_table(std::int64_t begin, const std::vector<double>& frequencies, const Tensor& table);
+void rope(const Tensor& x, const Tensor& table, const Tensor& rows, RopeDirection direction, const Target& y);
 
 }  // namespace dew::kernels::cpu

@@ -1,11 +1,11 @@
 // The decoder family. T = B L tokens here, D width, V vocabulary.
 #include <cmath>
-#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "autograd/embedding.h"
 #include "autograd/loss.h"
-#include "autograd/norm.h"
+#include "autograd/pointwise.h"
 #include "autograd/tokens.h"
 #include "base/text.h"
 #include "model/families/decoder_config.h"
@@ -24,30 +24,39 @@ Var each_token(const Tensor& values, const Microbatch& microbatch) {
 
 class EmbedBlock final : public Block {
  public:
-  explicit EmbedBlock(ParamSpec table) : params_{std::move(table)} {}
+  /// `positions` [P, D] is learned; none where positions come from elsewhere.
+  EmbedBlock(ParamSpec table, std::optional<ParamSpec> positions, double dropout)
+      : params_{std::move(table)}, dropout_{dropout, "embed"} {
+    if (positions) params_.push_back(std::move(*positions));
+  }
   const std::string& name() const override { return name_; }
   std::span<const ParamSpec> params() const override { return params_; }
   Vars forward(Scope& scope, const Microbatch& microbatch, const Vars&) const override {
-    const Var all = each_token(microbatch.batch.tokens, microbatch);
-    if (!scope.tape.split_of(kTable, 0).empty())
-      return {own_tokens(scope, embedding(scope.tape, all.value, all.placements, kTable))};
-    const Var own = own_tokens(scope, all);
-    return {embedding(scope.tape, own.value, own.placements, kTable)};
+    const Var all = each_token(microbatch.batch.tokens, microbatch), own = own_tokens(scope, all);
+    const bool split = !scope.tape.split_of(kTable, 0).empty();
+    const Var& tokens = split ? all : own;
+    Var x = embedding(scope.tape, tokens.value, tokens.placements, kTable);
+    if (split) x = own_tokens(scope, x);
+    if (params_.size() > 1) {
+      const Var places = own_tokens(scope, each_token(microbatch.batch.positions, microbatch));
+      x = add(scope.tape, x, embedding(scope.tape, places.value, places.placements, kPositions));
+    }
+    return {dropped(scope, microbatch, dropout_, x)};
   }
 
  private:
-  static constexpr ParamRef kTable{0};
+  static constexpr ParamRef kTable{0}, kPositions{1};
   std::string name_ = "embed";
   std::vector<ParamSpec> params_;
+  ResidualDropout dropout_;
 };
 
 class LayerBlock final : public Block {
  public:
   LayerBlock(std::string name, const AttentionConfig& attention, const MlpConfig& mlp)
-      : name_(std::move(name)), attention_(attention, 0), mlp_(mlp, AttentionPart::kParamCount) {
-    params_ = attention_.params(name_ + ".attention");
-    for (ParamSpec& spec : mlp_.params(name_ + ".mlp")) params_.push_back(std::move(spec));
-  }
+      : name_(std::move(name)),
+        attention_(attention, name_ + ".attention", params_),
+        mlp_(mlp, name_ + ".mlp", params_) {}
   const std::string& name() const override { return name_; }
   std::span<const ParamSpec> params() const override { return params_; }
   Vars forward(Scope& scope, const Microbatch& microbatch, const Vars& in) const override {
@@ -56,42 +65,78 @@ class LayerBlock final : public Block {
 
  private:
   std::string name_;
+  std::vector<ParamSpec> params_;
   AttentionPart attention_;
   MlpPart mlp_;
-  std::vector<ParamSpec> params_;
 };
 
 class HeadBlock final : public Block {
  public:
-  HeadBlock(ParamSpec norm, ParamSpec weight, double norm_eps, std::int64_t chunk)
-      : params_{std::move(norm), std::move(weight)}, norm_eps_(norm_eps), chunk_(chunk) {}
+  HeadBlock(const NormConfig& norm, ParamSpec weight, std::int64_t width, std::int64_t chunk)
+      : norm_(norm, "head.norm", LogicalAxis::kWidth, width, params_), chunk_(chunk) {
+    weight_ = {static_cast<int>(params_.size())};
+    params_.push_back(std::move(weight));
+  }
   const std::string& name() const override { return name_; }
   std::span<const ParamSpec> params() const override { return params_; }
   Vars forward(Scope& scope, const Microbatch& microbatch, const Vars& in) const override {
-    Var h = rms_norm(scope.tape, in[0], kNorm, norm_eps_);
+    Var h = norm_.forward(scope.tape, in[0]);
     Var targets = each_token(microbatch.batch.targets, microbatch);
-    if (scope.tape.split_of(kWeight, 0).empty())
+    if (scope.tape.split_of(weight_, 0).empty())
       targets = own_tokens(scope, targets);
     else
       h = whole_tokens(scope, h, targets.value.numel());
-    return {head_loss(scope, h, kWeight, targets.value, microbatch.loss_scale, chunk_)};
+    return {head_loss(scope, h, weight_, targets.value, microbatch.loss_scale, chunk_)};
   }
   bool may_rerun() const override { return false; }
 
  private:
-  static constexpr ParamRef kNorm{0}, kWeight{1};
   std::string name_ = "head";
   std::vector<ParamSpec> params_;
-  double norm_eps_;
+  NormPart norm_;
+  ParamRef weight_;
   std::int64_t chunk_;
 };
 
 std::string summary_of(const DecoderConfig& c) {
-  return format("decoder, %lld layers x %lld, %lld heads (%lld kv) x %lld, mlp %lld, vocab %lld, %s head",
+  std::string extras;
+  if (c.norm.layer) extras += ", LayerNorm";
+  if (c.activation != Activation::kSwiglu) extras += ", GELU";
+  if (!c.rope) extras += c.positions > 0 ? ", learned positions" : ", no positions";
+  if (c.bias) extras += ", biases";
+  if (c.qk_norm) extras += ", q/k norm";
+  if (c.dropout > 0) extras += format(", dropout %.3g", c.dropout);
+  return format("decoder, %lld layers x %lld, %lld heads (%lld kv) x %lld, mlp %lld, vocab %lld, %s head%s",
                 static_cast<long long>(c.layers), static_cast<long long>(c.width),
                 static_cast<long long>(c.heads), static_cast<long long>(c.kv_heads),
                 static_cast<long long>(c.head_width), static_cast<long long>(c.mlp),
-                static_cast<long long>(c.vocab), c.tied ? "tied" : "separate");
+                static_cast<long long>(c.vocab), c.tied ? "tied" : "separate", extras.c_str());
+}
+
+std::unique_ptr<Block> layer_of(const DecoderConfig& c, std::int64_t index) {
+  const double out_std =
+      c.init_residual ? c.init_std / std::sqrt(2.0 * static_cast<double>(c.layers)) : c.init_std;
+  const AttentionConfig attention{.width = c.width,
+                                  .heads = c.heads,
+                                  .kv_heads = c.kv_heads,
+                                  .head_width = c.head_width,
+                                  .rope = c.rope,
+                                  .window = c.window_of(index),
+                                  .qk_norm = c.qk_norm,
+                                  .bias = c.bias,
+                                  .norm = c.norm,
+                                  .dropout = c.dropout,
+                                  .init_std = c.init_std,
+                                  .out_init_std = out_std};
+  const MlpConfig mlp{.width = c.width,
+                      .hidden = c.mlp,
+                      .activation = c.activation,
+                      .bias = c.bias,
+                      .norm = c.norm,
+                      .dropout = c.dropout,
+                      .init_std = c.init_std,
+                      .out_init_std = out_std};
+  return std::make_unique<LayerBlock>("layers." + std::to_string(index), attention, mlp);
 }
 
 }  // namespace
@@ -103,24 +148,21 @@ Model build_decoder(ConfigSection section, const ModelContext& context) {
   model.remat_sites = {"attention", "qkv", "mlp", "mlp_hidden"};
   if (!c.valid) return model;
   model.summary = summary_of(c);
-  const double out_std =
-      c.init_residual ? c.init_std / std::sqrt(2.0 * static_cast<double>(c.layers)) : c.init_std;
   const ParamSpec table{"embed.weight",
                         {c.vocab, c.width},
                         {LogicalAxis::kVocab, LogicalAxis::kWidth},
                         Init::normal(c.init_std)};
+  std::optional<ParamSpec> positions;
+  if (c.positions > 0)
+    positions = ParamSpec{"embed.positions",
+                          {c.positions, c.width},
+                          {LogicalAxis::kPositions, LogicalAxis::kWidth},
+                          Init::normal(c.init_std)};
   ParamSpec head = table;
   if (!c.tied) head.name = "head.weight";
-  model.chain.push_back(std::make_unique<EmbedBlock>(table));
-  for (std::int64_t i = 0; i < c.layers; ++i) {
-    const AttentionConfig attention{c.width,        c.heads,    c.kv_heads, c.head_width, c.rope_theta,
-                                    c.window_of(i), c.norm_eps, c.init_std, out_std};
-    const MlpConfig mlp{c.width, c.mlp, c.norm_eps, c.init_std, out_std};
-    model.chain.push_back(std::make_unique<LayerBlock>("layers." + std::to_string(i), attention, mlp));
-  }
-  ParamSpec norm{"head.norm", {c.width}, {LogicalAxis::kWidth}, Init::ones()};
-  model.chain.push_back(
-      std::make_unique<HeadBlock>(std::move(norm), std::move(head), c.norm_eps, c.head_chunk));
+  model.chain.push_back(std::make_unique<EmbedBlock>(table, std::move(positions), c.dropout));
+  for (std::int64_t i = 0; i < c.layers; ++i) model.chain.push_back(layer_of(c, i));
+  model.chain.push_back(std::make_unique<HeadBlock>(c.norm, std::move(head), c.width, c.head_chunk));
   return model;
 }
 

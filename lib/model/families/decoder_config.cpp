@@ -1,5 +1,6 @@
 #include "model/families/decoder_config.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -14,28 +15,75 @@ constexpr std::int64_t kMost = std::int64_t{1} << 24;  // of one size
 constexpr double kMostParameters = 0x1p50;             // bytes of all state are then counted within 64 bits
 constexpr IntegerRange kSize{1, kMost};
 
-/// Keys whose other values come with later versions: read, so that they are known, and refused by name.
-bool read_fixed_keys(ConfigSection& section) {
-  constexpr std::array<std::string_view, 1> kNorm{"rms"}, kActivation{"swiglu"}, kPosition{"rope"};
-  section.choice({"norm", "", "normalisation; only rms in this version"}, "rms", kNorm);
-  section.choice({"activation", "", "of the MLP; only swiglu in this version"}, "swiglu", kActivation);
-  section.choice({"position", "", "position coding; only rope in this version"}, "rope", kPosition);
-  bool valid = true;
-  const auto refuse = [&section, &valid](std::string_view key, const std::string& accepted) {
-    section.error(key, "is not available in this version; accepted: " + accepted);
-    valid = false;
+/// Where a token stands: model.position with the keys that belong to it.
+void read_positions(ConfigSection& section, const ModelContext& context, DecoderConfig& c) {
+  constexpr std::array<std::string_view, 3> kKinds{"rope", "learned", "none"};
+  constexpr std::array<std::string_view, 2> kScalings{"none", "llama3"};
+  const std::string kind = section.choice(
+      {"position", "", "position coding: rope turns queries and keys, learned adds a vector a position"},
+      "rope", kKinds);
+  kernels::RopeAngles angles;
+  angles.theta = section.real({"rope_theta", "", "base of the rotary angles"}, 10000, {0, 1e12, true, false});
+  ConfigSection scaling = section.section(
+      {"rope_scaling", "", "stretch of slow rotary angles for contexts beyond the first training"}, "kind");
+  const std::string stretch =
+      scaling.choice({"kind", "", "none, or llama3: as Llama 3 does it"}, "none", kScalings);
+  kernels::RopeScaling s;
+  s.factor = scaling.real({"factor", "", "what slow angles are divided by"}, 8, {1, 1e6, false, false});
+  s.low = scaling.real({"low_freq_factor", "turns", "within original_positions, below which angles are slow"},
+                       1, {0, 1e6, true, false});
+  s.high = scaling.real({"high_freq_factor", "turns", "within original_positions, above which angles stay"},
+                        4, {0, 1e6, true, false});
+  s.original = static_cast<double>(
+      scaling.integer({"original_positions", "positions", "of the first training"}, 8192, kSize));
+  const auto positions =
+      section.integer_or({"max_positions", "positions", "of learned positions; null: data.seq_len"}, "null",
+                         std::nullopt, kSize);
+  const auto error = [&c](ConfigSection& at, std::string_view key, const std::string& message) {
+    at.error(key, message);
+    c.valid = false;
   };
-  if (section.boolean({"qk_norm", "", "normalise queries and keys; only false in this version"}, false))
-    refuse("qk_norm", "false");
-  if (section.boolean({"bias", "", "biases of linear maps; only false in this version"}, false))
-    refuse("bias", "false");
-  if (section.real({"dropout", "", "share of activations dropped; only 0 in this version"}, 0,
-                   {0, 1, false, true}) != 0)
-    refuse("dropout", "0");
-  if (section.integer_or({"max_positions", "positions", "of learned positions; only null in this version"},
-                         "null", std::nullopt, {1, kMost}))
-    refuse("max_positions", "null");
-  return valid;
+  if (stretch == "llama3") {
+    if (kind != "rope") error(scaling, "kind", "stretches rotary angles; accepted with position: rope alone");
+    if (s.high <= s.low && !scaling.faulty("high_freq_factor"))
+      error(scaling, "high_freq_factor",
+            "must be above low_freq_factor " + format_exact(s.low) + ", or no angle lies between");
+    angles.scaling = s;
+  }
+  if (kind == "rope") c.rope = angles;
+  if (kind != "learned") {
+    if (positions) error(section, "max_positions", "belongs to position: learned; accepted: null");
+    return;
+  }
+  c.positions = positions.value_or(std::max<std::int64_t>(context.seq_len, 1));
+  if (c.positions < context.seq_len)
+    error(section, "max_positions",
+          "is below data.seq_len; accepted: " + std::to_string(context.seq_len) + " or more");
+}
+
+void read_parts(ConfigSection& section, DecoderConfig& c) {
+  constexpr std::array<std::string_view, 2> kNorms{"rms", "layer"};
+  constexpr std::array<std::string_view, 3> kActivations{"swiglu", "gelu", "gelu_tanh"};
+  c.norm.layer =
+      section.choice({"norm", "", "rms: RMSNorm; layer: LayerNorm, with a bias where bias is true"}, "rms",
+                     kNorms) == "layer";
+  const std::string activation = section.choice(
+      {"activation", "", "of the MLP: swiglu (gated), gelu (exact) or gelu_tanh (its tanh form)"}, "swiglu",
+      kActivations);
+  c.activation = activation == "swiglu" ? Activation::kSwiglu
+                 : activation == "gelu" ? Activation::kGelu
+                                        : Activation::kGeluTanh;
+  c.qk_norm =
+      section.boolean({"qk_norm", "", "RMSNorm of every query and key head, before the rotary turn"}, false);
+  c.bias = section.boolean({"bias", "", "biases of the layers' linear maps and of LayerNorm"}, false);
+  c.norm.bias = c.bias;
+  c.norm.eps =
+      section.real({"norm_eps", "", "added to the mean square or variance"}, 1e-5, {0, 1, true, false});
+  c.dropout = section.real(
+      {"dropout", "share of elements",
+       "dropped while training: after the embedding, of attention's weights, and of what enters the residual "
+       "stream"},
+      0, {0, 1, false, true});
 }
 
 /// In doubles, since the sizes are not checked yet: their products may pass 64 bits.
@@ -53,13 +101,15 @@ DecoderConfig read_decoder_config(ConfigSection section, const ModelContext& con
   c.width = section.integer({"width", "", "of the residual stream"}, 64, kSize);
   c.heads = section.integer({"heads", "", "query heads"}, 4, kSize);
   c.kv_heads = section.integer({"kv_heads", "", "key and value heads; divides heads"}, c.heads, kSize);
-  const auto head_width = section.integer_or(
-      {"head_width", "", "width of one head, even; auto: width / heads"}, "auto", std::nullopt, kSize);
+  const auto head_width =
+      section.integer_or({"head_width", "", "width of one head, even with rope; auto: width / heads"}, "auto",
+                         std::nullopt, kSize);
   const auto mlp = section.integer_or(
-      {"mlp", "", "hidden width of the MLP; auto: 8/3 width, rounded up to 32"}, "auto", std::nullopt, kSize);
+      {"mlp", "", "hidden width of the MLP; auto: 8/3 width, rounded up to 32, for swiglu; else 4 width"},
+      "auto", std::nullopt, kSize);
   const auto vocab = section.integer_or({"vocab", "tokens", "vocabulary; auto: that of the data"}, "auto",
                                         std::nullopt, kSize);
-  c.rope_theta = section.real({"rope_theta", "", "base of the rotary angles"}, 10000, {0, 1e12, true, false});
+  read_positions(section, context, c);
   c.tied = section.boolean({"tied", "", "the head uses the embedding's table"}, false);
   c.windows = section.integers(
       {"window", "positions",
@@ -70,9 +120,8 @@ DecoderConfig read_decoder_config(ConfigSection section, const ModelContext& con
   c.init_residual = section.boolean(
       {"init_residual", "", "divide init_std by sqrt(2 layers) for the maps that end in the residual stream"},
       true);
-  c.norm_eps = section.real({"norm_eps", "", "added to the mean square"}, 1e-5, {0, 1, true, false});
   c.head_chunk = section.integer({"head_chunk", "tokens", "whose logits exist at one time"}, 1024, kSize);
-  c.valid = read_fixed_keys(section);
+  read_parts(section, c);
 
   const auto error = [&section, &c](std::string_view key, const std::string& message) {
     section.error(key, message);
@@ -83,10 +132,10 @@ DecoderConfig read_decoder_config(ConfigSection section, const ModelContext& con
     error("head_width", "needs a width that divides by the heads, not " + std::to_string(c.width) + " by " +
                             std::to_string(c.heads));
   c.head_width = head_width.value_or(c.width / c.heads);
-  if (c.head_width % 2 != 0 && !section.faulty("head_width"))
+  if (c.rope && c.head_width % 2 != 0 && !section.faulty("head_width"))
     error("head_width",
           std::to_string(c.head_width) + " is odd; rotary positions turn pairs, accepted: even");
-  c.mlp = mlp.value_or((c.width * 8 / 3 + 31) / 32 * 32);
+  c.mlp = mlp.value_or(c.activation == Activation::kSwiglu ? (c.width * 8 / 3 + 31) / 32 * 32 : 4 * c.width);
   c.vocab = vocab.value_or(context.data_vocab);
   if (vocab && *vocab < context.data_vocab)
     error("vocab", "is smaller than the vocabulary of the data; accepted: " +

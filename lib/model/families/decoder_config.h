@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "io/config.h"
+#include "model/parts/attention.h"
+#include "model/parts/mlp.h"
 
 namespace dew {
 
@@ -12,8 +15,12 @@ struct ModelContext;
 
 struct DecoderConfig {
   std::int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, head_width = 0, mlp = 0, vocab = 0;
-  double rope_theta = 10000, norm_eps = 1e-5, init_std = 0.02;
-  bool tied = false, init_residual = true;
+  std::optional<kernels::RopeAngles> rope;  ///< none: learned positions, or none at all
+  std::int64_t positions = 0;               ///< learned ones; 0: none
+  NormConfig norm;
+  Activation activation = Activation::kSwiglu;
+  double init_std = 0.02, dropout = 0;
+  bool tied = false, init_residual = true, bias = false, qk_norm = false;
   std::vector<std::int64_t>
       windows;  ///< repeated over the layers; 0: a layer that sees all before it; empty: all
   std::int64_t head_chunk = 1024;  ///< tokens whose logits exist at one time
@@ -24,7 +31,7 @@ struct DecoderConfig {
   }
 };
 
-/// Notes errors in the section. Keys of the contract that do not work yet are refused by name.
+/// Notes errors in the section.
 DecoderConfig read_decoder_config(ConfigSection section, const ModelContext& context);
 
 }  // namespace dew

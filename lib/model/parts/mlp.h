@@ -2,33 +2,41 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "model/block.h"
+#include "model/parts/maps.h"
 
 namespace dew {
 
+enum class Activation : std::uint8_t { kSwiglu, kGelu, kGeluTanh };
+
 struct MlpConfig {
   std::int64_t width = 0, hidden = 0;
-  double norm_eps = 1e-5;
+  Activation activation = Activation::kSwiglu;
+  bool bias = false;
+  NormConfig norm;
+  double dropout = 0;  ///< of what enters the residual stream
   double init_std = 0.02, out_init_std = 0.02;
 };
 
 class MlpPart {
  public:
-  /// The part's parameters begin at `first` of the block's list.
-  MlpPart(const MlpConfig& config, int first) : config_(config), first_(first) {}
+  /// Appends its parameters to a block's: norm [D]; gate (gated activations alone), up [F, D]; down [D, F];
+  /// their biases.
+  MlpPart(const MlpConfig& config, const std::string& prefix, std::vector<ParamSpec>& params);
 
-  /// norm [D]; gate, up [F, D]; down [D, F].
-  std::vector<ParamSpec> params(const std::string& prefix) const;
-
-  /// x + down swiglu(gate h, up h) with h = norm(x). x: the own rows of [T, D].
+  /// x + dropout(down a(up h)) with h = norm(x) and a the activation; swiglu takes gate h as well. x: the own
+  /// rows of [T, D].
   Var forward(Scope& scope, const Microbatch& microbatch, const Var& x) const;
 
  private:
-  MlpConfig config_;
-  int first_;
+  Activation activation_;
+  NormPart norm_;
+  std::optional<LinearMap> gate_;
+  LinearMap up_, down_;
+  ResidualDropout dropout_;
 };
 
 }  // namespace dew

@@ -12,6 +12,13 @@ constexpr T kInfinity = static_cast<T>(__builtin_inf());
 template <class T>
 constexpr T kLaneNumbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
+[[gnu::always_inline]] inline VecF load_as(const float* p, float) {
+  return load(p);
+}
+[[gnu::always_inline]] inline VecD load_as(const float* p, double) {
+  return load_widened(p, AllLanes{});
+}
+
 /// x in the visible lanes of key row j, `hidden` in the others. Lane 0 of x is lane `begin` of the tile.
 template <class T>
 [[gnu::always_inline]] inline Vec<T> masked(const TileMask& mask, std::int64_t j, std::int64_t begin,
@@ -22,7 +29,10 @@ template <class T>
   const Vec<T> lane = load(kLaneNumbers<T>), fill = broadcast(hidden);
   const T low = static_cast<T>(first < 0 ? 0 : first > kLanes ? kLanes : first);
   const T high = static_cast<T>(behind < 0 ? 0 : behind > kLanes ? kLanes : behind);
-  return select(lane < broadcast(low), fill, select(lane < broadcast(high), x, fill));
+  const Vec<T> seen = select(lane < broadcast(low), fill, select(lane < broadcast(high), x, fill));
+  if (mask.before == nullptr) return seen;
+  const Vec<T> row = broadcast(static_cast<T>(mask.row + j));
+  return select(row < load_as(mask.before + begin, T{}), fill, seen);
 }
 
 }  // namespace

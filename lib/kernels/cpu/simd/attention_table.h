@@ -14,6 +14,10 @@ struct TileMask {
   bool partial = false;  ///< false: all are
   std::int64_t first = 0;
   std::int64_t window = 0;  ///< at least 1
+  /// Where documents begin within the tile, null where they do not: of lane i the key rows j with row + j <
+  /// before[i] are hidden.
+  const float* before = nullptr;
+  std::int64_t row = 0;
 };
 
 /// Loops over T = float or double.

@@ -38,6 +38,26 @@ void rms_weight_rows(const T* x, const T* inverse_rms, const T* dy, std::int64_t
                      std::int64_t d);
 
 template <class T>
+Moments<T> layer_norm_forward(const T* x, const T* w, const T* b, double eps, T* y, std::int64_t d);
+template <class T>
+void layer_norm_backward(const T* x, const T* w, Moments<T> moments, const T* dy, T* dx, bool accumulate,
+                         std::int64_t d);
+template <class T>
+void layer_norm_weight_rows(const T* x, const Moments<T>* moments, const T* dy, std::int64_t rows,
+                            double* sums, std::int64_t d);
+template <class T>
+void sum_rows(const T* x, std::int64_t rows, double* sums, std::int64_t d);
+
+template <class T>
+void gelu_forward(bool exact, const T* x, T* y, std::int64_t n);
+template <class T>
+void gelu_backward(bool exact, const T* x, const T* dy, T* dx, bool accumulate, std::int64_t n);
+
+template <class T>
+void dropout_line(const DropoutDraw& draw, std::int64_t line, std::int64_t begin, const T* x, T* y,
+                  bool accumulate, std::int64_t n);
+
+template <class T>
 void rope_heads(const T* x, const T* cosine, const T* sine, bool inverse, T* y, bool accumulate,
                 std::int64_t heads, std::int64_t half);
 

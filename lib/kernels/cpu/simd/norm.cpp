@@ -1,31 +1,7 @@
 #include "kernels/cpu/simd/leaves.h"
-#include "kernels/cpu/simd/vec_math.h"
+#include "kernels/cpu/simd/vec_sum.h"
 
 namespace dew::kernels::cpu::DEW_ISA {
-
-namespace {
-
-// Two chains of sums hide the latency of fma; which element goes to which chain depends on its index alone.
-template <class T, class Term>
-[[gnu::always_inline]] inline T sum_row(std::int64_t n, Term term) {
-  constexpr std::int64_t kLanes = Vec<T>::kLanes;
-  Vec<T> even = zero<T>(), odd = zero<T>();
-  std::int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    even = term(i, even, AllLanes{});
-    odd = term(i + kLanes, odd, AllLanes{});
-  }
-  if (i + kLanes <= n) {
-    even = term(i, even, AllLanes{});
-    i += kLanes;
-    if (i < n) odd = term(i, odd, FirstLanes{n - i});
-  } else if (i < n) {
-    even = term(i, even, FirstLanes{n - i});
-  }
-  return reduce_add(even + odd);
-}
-
-}  // namespace
 
 template <class T>
 T rms_forward(const T* x, const T* w, double eps, T* y, std::int64_t d) {
@@ -57,27 +33,11 @@ void rms_backward(const T* x, const T* w, T inverse_rms, const T* dy, T* dx, boo
   });
 }
 
-template <>
-void rms_weight_rows(const float* x, const float* inverse_rms, const float* dy, std::int64_t rows,
-                     double* sums, std::int64_t d) {
-  for_vectors<float>(d, [=](std::int64_t j, auto part) {
-    LanePair sum = load_pair(sums + j, part);
-    for (std::int64_t t = 0; t < rows; ++t) {
-      const VecF g = load(dy + t * d + j, part) * (load(x + t * d + j, part) * broadcast(inverse_rms[t]));
-      sum = {sum.low + widen_low(g), sum.high + widen_high(g)};
-    }
-    store_pair(sums + j, sum, part);
-  });
-}
-
-template <>
-void rms_weight_rows(const double* x, const double* inverse_rms, const double* dy, std::int64_t rows,
-                     double* sums, std::int64_t d) {
-  for_vectors<double>(d, [=](std::int64_t j, auto part) {
-    VecD sum = load(sums + j, part);
-    for (std::int64_t t = 0; t < rows; ++t)
-      sum = fma(load(dy + t * d + j, part), load(x + t * d + j, part) * broadcast(inverse_rms[t]), sum);
-    store(sums + j, sum, part);
+template <class T>
+void rms_weight_rows(const T* x, const T* inverse_rms, const T* dy, std::int64_t rows, double* sums,
+                     std::int64_t d) {
+  add_rows_of(x, rows, d, sums, [=](std::int64_t t, std::int64_t j, auto part) {
+    return load(dy + t * d + j, part) * (load(x + t * d + j, part) * broadcast(inverse_rms[t]));
   });
 }
 
@@ -85,5 +45,9 @@ template float rms_forward(const float*, const float*, double, float*, std::int6
 template double rms_forward(const double*, const double*, double, double*, std::int64_t);
 template void rms_backward(const float*, const float*, float, const float*, float*, bool, std::int64_t);
 template void rms_backward(const double*, const double*, double, const double*, double*, bool, std::int64_t);
+
+template void rms_weight_rows(const float*, const float*, const float*, std::int64_t, double*, std::int64_t);
+template void rms_weight_rows(const double*, const double*, const double*, std::int64_t, double*,
+                              std::int64_t);
 
 }  // namespace dew::kernels::cpu::DEW_ISA

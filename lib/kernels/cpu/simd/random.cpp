@@ -1,5 +1,6 @@
 #include "kernels/cpu/simd/leaves.h"
 #include "kernels/cpu/simd/vec_math.h"
+#include "kernels/cpu/simd/vec_philox.h"
 
 namespace dew::kernels::cpu::DEW_ISA {
 
@@ -16,22 +17,9 @@ constexpr std::int64_t kGroup = 16;  ///< elements of eight Philox blocks, two e
 /// Normals of the elements [16 group, 16 group + 16): base/philox.h's generator on eight counters, then
 /// Box-Muller.
 [[gnu::always_inline]] inline LanePair normals(std::uint64_t key, std::int64_t group) {
-  const Words mask = broadcast_word(0xFFFFFFFF);
-  const Words multiplier0 = broadcast_word(0xD2511F53), multiplier1 = broadcast_word(0xCD9E8D57);
-  const Words counter = count_from(static_cast<std::uint64_t>(group) * (kGroup / 2));
-  Words c0 = counter & mask, c1 = shift_right<32>(counter), c2 = broadcast_word(0), c3 = broadcast_word(0);
-  std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const Words a = multiply_low(multiplier0, c0), b = multiply_low(multiplier1, c2);
-    c0 = shift_right<32>(b) ^ c1 ^ broadcast_word(k0);
-    c2 = shift_right<32>(a) ^ c3 ^ broadcast_word(k1);
-    c1 = b & mask;
-    c3 = a & mask;
-    k0 += 0x9E3779B9;
-    k1 += 0xBB67AE85;
-  }
-  const VecD distance = broadcast(2.0) - from_one_to_two(c0, c1);  // in (0, 1]
-  const VecD turns = from_one_to_two(c2, c3) - broadcast(1.0);     // in [0, 1)
+  const PhiloxWords words = philox(key, static_cast<std::uint64_t>(group) * (kGroup / 2), 0);
+  const VecD distance = broadcast(2.0) - from_one_to_two(words.c0, words.c1);  // in (0, 1]
+  const VecD turns = from_one_to_two(words.c2, words.c3) - broadcast(1.0);     // in [0, 1)
   const VecD radius = sqrt(abs(log(distance) * broadcast(-2.0)));
   const SinCos direction = sin_cos_turns(turns);
   const VecD first = radius * direction.cosine, second = radius * direction.sine;

@@ -26,6 +26,22 @@ struct RowSum {
   double sum = 0;  ///< of e^(x - largest)
 };
 
+/// Mean and 1 / sqrt(variance + eps) of a row.
+template <class T>
+struct Moments {
+  T mean, inverse;
+};
+
+/// What dropout draws from: element e of a line is dropped where its word is below `bound`. The 32 elements
+/// from 32 g on take word w of the Philox block (key; counter low = line 2^32 + 8 g + b, high = row) at 8 w +
+/// b.
+struct DropoutDraw {
+  std::uint64_t key = 0;
+  std::int64_t row = 0;
+  double bound = 0;  ///< share dropped, times 2^32
+  double scale = 1;  ///< of what stays
+};
+
 /// Loops over T = float or double. n counts elements; arrays are unaligned and do not overlap unless said so.
 template <class T>
 struct SimdOps {
@@ -50,6 +66,24 @@ struct SimdOps {
   /// sums[j] += dy x inverse_rms of each row, row after row. x, dy [rows, d]; sums [d] f64.
   void (*rms_weight_rows)(const T* x, const T* inverse_rms, const T* dy, std::int64_t rows, double* sums,
                           std::int64_t d);
+
+  /// One row of D: y = (x - mean) / sqrt(variance + eps) w + b; b may be null.
+  Moments<T> (*layer_norm_forward)(const T* x, const T* w, const T* b, double eps, T* y, std::int64_t d);
+  void (*layer_norm_backward)(const T* x, const T* w, Moments<T> moments, const T* dy, T* dx, bool accumulate,
+                              std::int64_t d);
+  /// sums[j] += dy (x - mean) inverse of each row, row after row.
+  void (*layer_norm_weight_rows)(const T* x, const Moments<T>* moments, const T* dy, std::int64_t rows,
+                                 double* sums, std::int64_t d);
+  /// sums[j] += x of each row, row after row. x [rows, d].
+  void (*sum_rows)(const T* x, std::int64_t rows, double* sums, std::int64_t d);
+
+  /// x Phi(x), or its tanh form.
+  void (*gelu_forward)(bool exact, const T* x, T* y, std::int64_t n);
+  void (*gelu_backward)(bool exact, const T* x, const T* dy, T* dx, bool accumulate, std::int64_t n);
+
+  /// y = x times the factors of the elements [begin, begin + n) of a line, or added to y; y may be x.
+  void (*dropout_line)(const DropoutDraw& draw, std::int64_t line, std::int64_t begin, const T* x, T* y,
+                       bool accumulate, std::int64_t n);
 
   /// Turns `heads` heads of 2 half elements by angles given by cos and sin [half]; y may be x unless
   /// `accumulate`.

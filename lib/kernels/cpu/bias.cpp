@@ -1,0 +1,36 @@
+#include "kernels/cpu/bias.h"
+
+#include "kernels/cpu/column_sums.h"
+#include "kernels/cpu/simd/table.h"
+
+namespace dew::kernels::cpu {
+
+void add_bias(const Tensor& x, const Tensor& bias, const Tensor& y) {
+  visit_float(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const std::int64_t d = bias.numel();
+    const T *px = x.data<T>(), *pb = bias.data<T>();
+    T* py = y.data<T>();
+    const auto& ops = simd_ops<T>();
+    parallel_rows(x.numel() / d, d, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t t = begin; t < end; ++t) ops.add(px + t * d, pb, py + t * d, d);
+    });
+  });
+}
+
+void bias_backward(const Tensor& dy, const Target& d_bias, const Tensor& sums) {
+  const std::int64_t d = d_bias.into.numel();
+  double* first = sums.data<double>();
+  clear_sums(sums);
+  visit_float(dy.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* in = dy.data<T>();
+    const auto& ops = simd_ops<T>();
+    for_row_blocks(dy.numel() / d, d, [&](std::int64_t row, std::int64_t count, std::int64_t chunk) {
+      ops.sum_rows(in + row * d, count, first + chunk * d, d);
+    });
+  });
+  finish_sums(sums, d_bias);
+}
+
+}  // namespace dew::kernels::cpu

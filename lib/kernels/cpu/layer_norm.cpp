@@ -1,0 +1,60 @@
+#include "kernels/cpu/layer_norm.h"
+
+#include "kernels/cpu/column_sums.h"
+#include "kernels/cpu/simd/table.h"
+
+namespace dew::kernels::cpu {
+
+namespace {
+
+/// [T, 2] as one Moments a token.
+template <class T>
+Moments<T>* moments_of(const Tensor& moments) {
+  static_assert(sizeof(Moments<T>) == 2 * sizeof(T));
+  return reinterpret_cast<Moments<T>*>(moments.data<T>());
+}
+
+}  // namespace
+
+void layer_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
+                        const Tensor& y, const Tensor& moments) {
+  visit_float(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const std::int64_t d = weight.numel();
+    const T *px = x.data<T>(), *pw = weight.data<T>(), *pb = bias.defined() ? bias.data<T>() : nullptr;
+    T* py = y.data<T>();
+    Moments<T>* out = moments_of<T>(moments);
+    const auto& ops = simd_ops<T>();
+    parallel_rows(moments.numel() / 2, d, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t t = begin; t < end; ++t)
+        out[t] = ops.layer_norm_forward(px + t * d, pw, pb, eps, py + t * d, d);
+    });
+  });
+}
+
+void layer_norm_backward(const Tensor& x, const Tensor& weight, const Tensor& moments, const Tensor& dy,
+                         const Target& dx, const Target& d_weight, const Target& d_bias,
+                         const Tensor& weight_sums, const Tensor& bias_sums) {
+  const std::int64_t d = weight.numel(), rows = moments.numel() / 2;
+  const bool biased = d_bias.into.defined();
+  double *sums = weight_sums.data<double>(), *shifts = biased ? bias_sums.data<double>() : nullptr;
+  clear_sums(weight_sums);
+  if (biased) clear_sums(bias_sums);
+  visit_float(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T *px = x.data<T>(), *pw = weight.data<T>(), *pd = dy.data<T>();
+    const Moments<T>* kept = moments_of<T>(moments);
+    T* out = dx.into.data<T>();
+    const auto& ops = simd_ops<T>();
+    for_row_blocks(rows, d, [&](std::int64_t row, std::int64_t count, std::int64_t chunk) {
+      for (std::int64_t t = row; t < row + count; ++t)
+        ops.layer_norm_backward(px + t * d, pw, kept[t], pd + t * d, out + t * d, dx.accumulate, d);
+      ops.layer_norm_weight_rows(px + row * d, kept + row, pd + row * d, count, sums + chunk * d, d);
+      if (biased) ops.sum_rows(pd + row * d, count, shifts + chunk * d, d);
+    });
+  });
+  finish_sums(weight_sums, d_weight);
+  if (biased) finish_sums(bias_sums, d_bias);
+}
+
+}  // namespace dew::kernels::cpu

@@ -1,0 +1,52 @@
+// Sums over the elements of a row.
+#pragma once
+
+#include "kernels/cpu/simd/vec_math.h"
+
+namespace dew::kernels::cpu::DEW_ISA {
+
+/// Sum over i of what `term(i, sum, part)` adds to `sum`. Two chains of sums hide the latency of fma; which
+/// element goes to which chain depends on its index alone.
+template <class T, class Term>
+[[gnu::always_inline]] inline T sum_row(std::int64_t n, Term term) {
+  constexpr std::int64_t kLanes = Vec<T>::kLanes;
+  Vec<T> even = zero<T>(), odd = zero<T>();
+  std::int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    even = term(i, even, AllLanes{});
+    odd = term(i + kLanes, odd, AllLanes{});
+  }
+  if (i + kLanes <= n) {
+    even = term(i, even, AllLanes{});
+    i += kLanes;
+    if (i < n) odd = term(i, odd, FirstLanes{n - i});
+  } else if (i < n) {
+    even = term(i, even, FirstLanes{n - i});
+  }
+  return reduce_add(even + odd);
+}
+
+/// sums[j] += term(row, j, part) of each row in turn, in f64.
+template <class Term>
+[[gnu::always_inline]] inline void add_rows_of(const float*, std::int64_t rows, std::int64_t d, double* sums,
+                                               Term term) {
+  for_vectors<float>(d, [=](std::int64_t j, auto part) {
+    LanePair sum = load_pair(sums + j, part);
+    for (std::int64_t t = 0; t < rows; ++t) {
+      const VecF g = term(t, j, part);
+      sum = {sum.low + widen_low(g), sum.high + widen_high(g)};
+    }
+    store_pair(sums + j, sum, part);
+  });
+}
+template <class Term>
+[[gnu::always_inline]] inline void add_rows_of(const double*, std::int64_t rows, std::int64_t d, double* sums,
+                                               Term term) {
+  for_vectors<double>(d, [=](std::int64_t j, auto part) {
+    VecD sum = load(sums + j, part);
+    for (std::int64_t t = 0; t < rows; ++t) sum = sum + term(t, j, part);
+    store(sums + j, sum, part);
+  });
+}
+
+}  // namespace dew::kernels::cpu::DEW_ISA
