@@ -69,7 +69,11 @@ Var head_loss(Scope& scope, const Var& x, ParamRef w, const Tensor& targets, dou
                              Tensor::zeros({1}, DType::kF64, stream, Owner::kActivations)};
   Tensor dx;
   if (tape.differentiates()) dx = tape.empty(x.value.shape(), x.value.dtype());
-  const Tensor logits = Tensor::empty({step, columns}, x.value.dtype(), stream, Owner::kBuffers);
+  const DType dtype = x.value.dtype();
+  // Of bf16 the logits are f32, and their gradient is rounded for its products.
+  const Tensor logits = Tensor::empty({step, columns}, real_of(dtype), stream, Owner::kBuffers);
+  const bool rounds = tape.differentiates() && dtype != real_of(dtype);
+  const Tensor rounded = rounds ? Tensor::empty({step, columns}, dtype, stream, Owner::kBuffers) : Tensor{};
   // One pass where there are no tokens: the weight gradient is then written, as zeros.
   std::int64_t begin = 0;
   do {
@@ -78,8 +82,10 @@ Var head_loss(Scope& scope, const Var& x, ParamRef w, const Tensor& targets, dou
     kernels::gemm(stream, rows, Transpose::kNo, weight, Transpose::kYes, {part});
     chunk_loss.add(part, flat_targets.range(begin, end));
     if (tape.differentiates()) {
-      kernels::gemm(stream, part, Transpose::kNo, weight, Transpose::kNo, {dx.rows(begin, end)});
-      kernels::gemm(stream, part, Transpose::kYes, rows, Transpose::kNo, tape.param_gradient(w));
+      const Tensor gradient = rounds ? rounded.rows(0, end - begin) : part;
+      if (rounds) kernels::cast(stream, part, gradient);
+      kernels::gemm(stream, gradient, Transpose::kNo, weight, Transpose::kNo, {dx.rows(begin, end)});
+      kernels::gemm(stream, gradient, Transpose::kYes, rows, Transpose::kNo, tape.param_gradient(w));
     }
     begin = end;
   } while (begin < tokens);

@@ -17,7 +17,7 @@ std::int64_t rows_of(const Tensor& x) {
 Var rms_norm(Tape& tape, const Var& x, ParamRef weight, double eps) {
   DEW_CHECK(!x.placements.any_partial(), x.placements.str());
   Tensor y = tape.empty(x.value.shape(), x.value.dtype());
-  Tensor inverse_rms = tape.empty({rows_of(x.value)}, x.value.dtype());
+  Tensor inverse_rms = tape.empty({rows_of(x.value)}, real_of(x.value.dtype()));
   kernels::rms_norm_forward(tape.stream(), x.value, tape.param(weight), eps, y, inverse_rms);
   return tape.record("rms_norm", {x}, y, x.placements, [weight, saved = x.value, inverse_rms](Backward& g) {
     kernels::rms_norm_backward(g.stream(), saved, g.param(weight), inverse_rms, g.out(),
@@ -28,7 +28,7 @@ Var rms_norm(Tape& tape, const Var& x, ParamRef weight, double eps) {
 Var layer_norm(Tape& tape, const Var& x, ParamRef weight, std::optional<ParamRef> bias, double eps) {
   DEW_CHECK(!x.placements.any_partial(), x.placements.str());
   Tensor y = tape.empty(x.value.shape(), x.value.dtype());
-  Tensor moments = tape.empty({rows_of(x.value), 2}, x.value.dtype());
+  Tensor moments = tape.empty({rows_of(x.value), 2}, real_of(x.value.dtype()));
   kernels::layer_norm_forward(tape.stream(), x.value, tape.param(weight), bias ? tape.param(*bias) : Tensor{},
                               eps, y, moments);
   return tape.record("layer_norm", {x}, y, x.placements,

@@ -4,6 +4,8 @@ namespace dew {
 
 const Tensor& RopeTables::get(Stream& stream, std::int64_t begin, std::int64_t length,
                               std::int64_t head_width, const kernels::RopeAngles& angles, DType dtype) {
+  // Tables hold what numbers of the dtype are computed in.
+  dtype = real_of(dtype);
   Tensor& table = tables_[{begin, length, head_width, angles, dtype}];
   if (!table.defined()) {
     table = Tensor::empty({length, head_width}, dtype, stream, Owner::kBuffers);

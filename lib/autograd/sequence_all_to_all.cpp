@@ -173,7 +173,7 @@ Attended attend(Stream& stream, const Plan& plan, Inward inward, std::int64_t g)
   a.v = finish_heads(stream, inward.v, plan.k, plan.k_count);
   a.o = Tensor::empty(a.q.shape(), a.q.dtype(), stream, Owner::kActivations);
   a.log_sum_exp =
-      Tensor::empty({a.q.dim(0), a.q.dim(2), a.q.dim(1)}, a.q.dtype(), stream, Owner::kActivations);
+      Tensor::empty({a.q.dim(0), a.q.dim(2), a.q.dim(1)}, real_of(a.q.dtype()), stream, Owner::kActivations);
   kernels::attention_forward(stream, a.q, a.k, a.v, plan.mask, plan.dropout_of(g), a.o, a.log_sum_exp);
   return a;
 }

@@ -92,7 +92,7 @@ Var band_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts) {
   backward.mask.key_begin -= borrowed;
   const Tensor& q = parts.q;
   backward.o = tape.empty(q.shape(), q.dtype());
-  backward.log_sum_exp = tape.empty({q.dim(0), q.dim(2), q.dim(1)}, q.dtype());
+  backward.log_sum_exp = tape.empty({q.dim(0), q.dim(2), q.dim(1)}, real_of(q.dtype()));
   kernels::attention_forward(stream, q, backward.k, backward.v, backward.mask, backward.dropout, backward.o,
                              backward.log_sum_exp);
   const Tensor o = backward.o;

@@ -114,7 +114,8 @@ Var gather_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts) {
     if (queries.size() > 1)
       block.mask.query_begin = first_query + (i == 0 ? order.low() : order.high()) * order.half();
     block.o = Tensor::empty(q.shape(), q.dtype(), stream, Owner::kActivations);
-    block.log_sum_exp = Tensor::empty({q.dim(0), q.dim(2), q.dim(1)}, q.dtype(), stream, Owner::kActivations);
+    block.log_sum_exp =
+        Tensor::empty({q.dim(0), q.dim(2), q.dim(1)}, real_of(q.dtype()), stream, Owner::kActivations);
     kernels::attention_forward(stream, q, backward.k, backward.v, block.mask, backward.dropout, block.o,
                                block.log_sum_exp);
     outs.push_back(block.o);

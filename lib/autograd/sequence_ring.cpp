@@ -165,7 +165,7 @@ Var ring_attention(Tape& tape, const Vars& qkv, const SequenceParts& parts) {
   for (const Tensor& q : backward.q.tensors) {
     backward.o.push_back(Tensor::empty(q.shape(), q.dtype(), stream, Owner::kActivations));
     backward.log_sum_exp.push_back(
-        Tensor::empty({q.dim(0), q.dim(2), q.dim(1)}, q.dtype(), stream, Owner::kActivations));
+        Tensor::empty({q.dim(0), q.dim(2), q.dim(1)}, real_of(q.dtype()), stream, Owner::kActivations));
   }
   std::vector<bool> written(backward.o.size(), false);
   go_round(stream, deal, backward.k, backward.v,

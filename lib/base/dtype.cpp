@@ -10,6 +10,8 @@ std::size_t size_of(DType dtype) {
     case DType::kF32:
     case DType::kI32:
       return 4;
+    case DType::kBf16:
+      return 2;
     case DType::kU8:
       return 1;
   }
@@ -22,6 +24,8 @@ std::string_view name_of(DType dtype) {
       return "f64";
     case DType::kF32:
       return "f32";
+    case DType::kBf16:
+      return "bf16";
     case DType::kI64:
       return "i64";
     case DType::kI32:

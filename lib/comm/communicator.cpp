@@ -17,7 +17,7 @@ constexpr std::array<const char*, 5> kOperationNames{"all_reduce", "all_gather",
                                                      "all_to_all_rows", "broadcast"};
 
 bool is_float(const Tensor& tensor) {
-  return tensor.dtype() == DType::kF64 || tensor.dtype() == DType::kF32;
+  return tensor.dtype() == DType::kF64 || tensor.dtype() == DType::kF32 || tensor.dtype() == DType::kBf16;
 }
 
 std::int64_t bytes_of(const Tensor& tensor) {

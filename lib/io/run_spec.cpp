@@ -57,7 +57,7 @@ LayoutSection read_layout(ConfigSection root) {
 }
 
 DType dtype_named(const std::string& word) {
-  return word == "f64" ? DType::kF64 : DType::kF32;
+  return word == "f64" ? DType::kF64 : word == "bf16" ? DType::kBf16 : DType::kF32;
 }
 
 PrecisionSection read_precision(ConfigSection root) {
@@ -65,12 +65,12 @@ PrecisionSection read_precision(ConfigSection root) {
   constexpr std::array<std::string_view, 5> kCompute{"f64", "f32", "bf16", "fp8", "int8"};
   constexpr std::array<std::string_view, 2> kFloats{"f64", "f32"};
   PrecisionSection precision;
-  const std::string compute =
-      s.choice({"compute", "",
-                "format of activations and products; bf16, fp8 and int8 are not available in this "
-                "version"},
-               "f32", kCompute);
-  if (compute != "f64" && compute != "f32") refuse(s, "compute", "f64 or f32");
+  const std::string compute = s.choice(
+      {"compute", "",
+       "format of activations and products (bf16 sums in f32); fp8 and int8 are not available in this "
+       "version"},
+      "f32", kCompute);
+  if (compute == "fp8" || compute == "int8") refuse(s, "compute", "f64, f32 or bf16");
   precision.compute = dtype_named(compute);
   precision.master = dtype_named(
       s.choice({"master", "", "format of stored weights and of the optimizer's state"}, "f32", kFloats));

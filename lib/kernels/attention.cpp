@@ -16,7 +16,6 @@ AttentionShape checked_shape(const Tensor& q, const Tensor& k, const Tensor& v, 
             v.shape());
   DEW_CHECK(q.dtype() == k.dtype() && q.dtype() == v.dtype(), name_of(q.dtype()), name_of(k.dtype()),
             name_of(v.dtype()));
-  DEW_CHECK(q.dtype() == DType::kF32 || q.dtype() == DType::kF64, name_of(q.dtype()));
   const AttentionShape shape{.samples = q.dim(0),
                              .queries = q.dim(1),
                              .keys = k.dim(1),
@@ -41,7 +40,7 @@ AttentionShape checked_shape(const Tensor& q, const Tensor& k, const Tensor& v, 
 void check_results(const AttentionShape& shape, const Tensor& q, const Tensor& o, const Tensor& log_sum_exp) {
   DEW_CHECK(o.shape() == q.shape() && o.dtype() == q.dtype(), o.shape(), q.shape(), name_of(o.dtype()));
   DEW_CHECK(log_sum_exp.shape() == Shape({shape.samples, shape.heads, shape.queries}) &&
-                log_sum_exp.dtype() == q.dtype(),
+                log_sum_exp.dtype() == real_of(q.dtype()),
             log_sum_exp.shape(), q.shape(), name_of(log_sum_exp.dtype()));
 }
 
@@ -82,8 +81,8 @@ void attention_forward(Stream& stream, const Tensor& q, const Tensor& k, const T
   check_results(shape, q, o, log_sum_exp);
   const double flops = 2 * product_flops(shape);
   progress_before(stream, flops);
-  const Tensor scratch = Tensor::empty(Shape{cpu::attention_forward_scratch(shape, q.dtype())}, q.dtype(),
-                                       stream, Owner::kBuffers);
+  const Tensor scratch = Tensor::empty(Shape{cpu::attention_forward_scratch(shape, q.dtype())},
+                                       real_of(q.dtype()), stream, Owner::kBuffers);
   const KernelScope scope(stream, KernelKind::kAttention, flops,
                           static_cast<double>(2 * q.bytes() + 2 * k.bytes() + log_sum_exp.bytes()));
   DEW_DISPATCH(stream, attention_forward(shape, q, k, v, o, log_sum_exp, scratch));
@@ -102,8 +101,8 @@ void attention_backward(Stream& stream, const Tensor& q, const Tensor& k, const 
   check_gradient(dv, v);
   const double flops = 5 * product_flops(shape);
   progress_before(stream, flops);
-  const Tensor scratch = Tensor::empty(Shape{cpu::attention_backward_scratch(shape, q.dtype())}, q.dtype(),
-                                       stream, Owner::kBuffers);
+  const Tensor scratch = Tensor::empty(Shape{cpu::attention_backward_scratch(shape, q.dtype())},
+                                       real_of(q.dtype()), stream, Owner::kBuffers);
   const std::size_t moved = 3 * q.bytes() + 2 * k.bytes() + log_sum_exp.bytes() + gradient_bytes(dq) +
                             gradient_bytes(dk) + gradient_bytes(dv);
   const KernelScope scope(stream, KernelKind::kAttention, flops, static_cast<double>(moved));

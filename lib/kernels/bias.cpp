@@ -20,7 +20,7 @@ void add_bias(Stream& stream, const Tensor& x, const Tensor& bias, const Tensor&
 void bias_backward(Stream& stream, const Tensor& dy, const Target& d_bias) {
   const std::int64_t d = d_bias.into.numel();
   DEW_CHECK(d >= 1 && dy.dim(-1) == d, dy.shape(), d_bias.into.shape());
-  DEW_CHECK(size_of(d_bias.into.dtype()) >= size_of(dy.dtype()), name_of(d_bias.into.dtype()),
+  DEW_CHECK(size_of(d_bias.into.dtype()) >= size_of(real_of(dy.dtype())), name_of(d_bias.into.dtype()),
             name_of(dy.dtype()));
   const KernelScope scope(stream, KernelKind::kPointwise, static_cast<double>(dy.numel()),
                           static_cast<double>(dy.bytes()));

@@ -36,8 +36,7 @@ void embedding_backward(Stream& stream, const Tensor& tokens, const Tensor& dy, 
                         const Target& d_table) {
   check_rows(tokens, d_table.into, part, dy);
   const DType from = dy.dtype(), to = d_table.into.dtype();
-  DEW_CHECK((from == DType::kF32 || from == DType::kF64) && (to == from || to == DType::kF64), name_of(from),
-            name_of(to));
+  DEW_CHECK(to == real_of(from) || to == DType::kF64, name_of(from), name_of(to));
   const double added = static_cast<double>(dy.numel());
   const double zeroed = d_table.accumulate ? 0 : static_cast<double>(d_table.into.bytes());
   KernelScope scope(stream, KernelKind::kEmbedding, added,

@@ -16,13 +16,13 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor&
             weight.shape());
   DEW_CHECK(moments.numel() == 2 * (x.numel() / weight.numel()), x.shape(), moments.shape());
   DEW_CHECK(y.numel() == x.numel(), x.shape(), y.shape());
-  DEW_CHECK(weight.dtype() == x.dtype() && y.dtype() == x.dtype() && moments.dtype() == x.dtype(),
+  DEW_CHECK(weight.dtype() == x.dtype() && y.dtype() == x.dtype() && moments.dtype() == real_of(x.dtype()),
             name_of(x.dtype()), name_of(weight.dtype()), name_of(y.dtype()), name_of(moments.dtype()));
 }
 
 void check_column(const Target& column, const Tensor& weight) {
   DEW_CHECK(column.into.numel() == weight.numel(), weight.shape(), column.into.shape());
-  DEW_CHECK(size_of(column.into.dtype()) >= size_of(weight.dtype()), name_of(column.into.dtype()),
+  DEW_CHECK(size_of(column.into.dtype()) >= size_of(real_of(weight.dtype())), name_of(column.into.dtype()),
             name_of(weight.dtype()));
 }
 

@@ -16,8 +16,9 @@ void check_norm(const Tensor& x, const Tensor& weight, const Tensor& y, const Te
   DEW_CHECK(weight.numel() >= 1 && x.dim(-1) == weight.numel(), x.shape(), weight.shape());
   DEW_CHECK(inverse_rms.numel() == x.numel() / weight.numel(), x.shape(), inverse_rms.shape());
   DEW_CHECK(y.numel() == x.numel(), x.shape(), y.shape());
-  DEW_CHECK(weight.dtype() == x.dtype() && y.dtype() == x.dtype() && inverse_rms.dtype() == x.dtype(),
-            name_of(x.dtype()), name_of(weight.dtype()), name_of(y.dtype()), name_of(inverse_rms.dtype()));
+  DEW_CHECK(
+      weight.dtype() == x.dtype() && y.dtype() == x.dtype() && inverse_rms.dtype() == real_of(x.dtype()),
+      name_of(x.dtype()), name_of(weight.dtype()), name_of(y.dtype()), name_of(inverse_rms.dtype()));
 }
 
 double bytes(const Tensor& x, int times) {
@@ -39,7 +40,7 @@ void rms_norm_backward(Stream& stream, const Tensor& x, const Tensor& weight, co
   check_norm(x, weight, dy, inverse_rms);
   DEW_CHECK(dx.into.numel() == x.numel() && dx.into.dtype() == x.dtype(), x.shape(), dx.into.shape());
   DEW_CHECK(d_weight.into.numel() == weight.numel(), weight.shape(), d_weight.into.shape());
-  DEW_CHECK(size_of(d_weight.into.dtype()) >= size_of(x.dtype()), name_of(d_weight.into.dtype()),
+  DEW_CHECK(size_of(d_weight.into.dtype()) >= size_of(real_of(x.dtype())), name_of(d_weight.into.dtype()),
             name_of(x.dtype()));
   KernelScope scope(stream, KernelKind::kNorm, kBackwardFlops * static_cast<double>(x.numel()),
                     bytes(x, dx.accumulate ? 4 : 3) + bytes(weight, 1) + bytes(inverse_rms, 1) +

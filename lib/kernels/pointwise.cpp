@@ -31,6 +31,12 @@ void add(Stream& stream, const Tensor& a, const Tensor& b, const Tensor& y) {
   DEW_DISPATCH(stream, add(a, b, y));
 }
 
+void cast(Stream& stream, const Tensor& source, const Tensor& target) {
+  DEW_CHECK(source.numel() == target.numel(), source.shape(), target.shape());
+  const KernelScope scope(stream, KernelKind::kPointwise, 0, bytes(source, 1) + bytes(target, 1));
+  DEW_DISPATCH(stream, cast(source, target));
+}
+
 void scale(Stream& stream, const Tensor& x, double factor) {
   KernelScope scope(stream, KernelKind::kPointwise, elements(x), bytes(x, 2));
   DEW_DISPATCH(stream, scale(x, factor));

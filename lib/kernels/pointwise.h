@@ -9,6 +9,10 @@ namespace dew::kernels {
 /// y = a + b, all of equal size; y may be a.
 void add(Stream& stream, const Tensor& a, const Tensor& b, const Tensor& y);
 
+/// target = source in the target's format: widened, or rounded to nearest even. f32 to f64 or bf16, f64 to
+/// f32 or bf16, bf16 to f32 or f64; equal formats are copied.
+void cast(Stream& stream, const Tensor& source, const Tensor& target);
+
 /// x *= factor.
 void scale(Stream& stream, const Tensor& x, double factor);
 

@@ -44,7 +44,7 @@ void rope(Stream& stream, const Tensor& x, const Tensor& table, const Tensor& ro
   else
     DEW_CHECK(table.dim(0) == x.dim(1), table.shape(), x.shape());
   DEW_CHECK(y.into.numel() == x.numel(), y.into.shape(), x.shape());
-  DEW_CHECK(table.dtype() == x.dtype() && y.into.dtype() == x.dtype(), name_of(table.dtype()),
+  DEW_CHECK(table.dtype() == real_of(x.dtype()) && y.into.dtype() == x.dtype(), name_of(table.dtype()),
             name_of(x.dtype()), name_of(y.into.dtype()));
   DEW_CHECK(!y.accumulate || y.into.raw() == nullptr || y.into.raw() != x.raw(),
             "accumulates onto its own input");

@@ -43,8 +43,8 @@ void merge_attention(Stream& stream, const Tensor& o_part, const Tensor& log_sum
   DEW_CHECK(o.shape().dims() == 4 && o.shape() == o_part.shape() && o.dtype() == o_part.dtype(), o.shape(),
             o_part.shape());
   DEW_CHECK(log_sum_exp.shape() == Shape({o.dim(0), o.dim(2), o.dim(1)}), log_sum_exp.shape(), o.shape());
-  DEW_CHECK(log_sum_exp.shape() == log_sum_exp_part.shape() && log_sum_exp.dtype() == o.dtype() &&
-                log_sum_exp_part.dtype() == o.dtype(),
+  DEW_CHECK(log_sum_exp.shape() == log_sum_exp_part.shape() && log_sum_exp.dtype() == real_of(o.dtype()) &&
+                log_sum_exp_part.dtype() == real_of(o.dtype()),
             log_sum_exp_part.shape(), name_of(log_sum_exp.dtype()));
   KernelScope scope(stream, KernelKind::kPointwise, 3 * static_cast<double>(o.numel()),
                     3 * static_cast<double>(o.bytes() + log_sum_exp.bytes()));

@@ -13,12 +13,13 @@ void copy(Stream& stream, const Tensor& source, const Tensor& target) {
     std::memmove(target.raw(), source.raw(), source.bytes());
     return;
   }
-  visit_float(source.dtype(), [&](auto from) {
-    visit_float(target.dtype(), [&](auto to) {
+  visit_compute(source.dtype(), [&](auto from) {
+    visit_compute(target.dtype(), [&](auto to) {
       using From = decltype(from);
       using To = decltype(to);
       const From* in = source.data<From>();
-      std::transform(in, in + source.numel(), target.data<To>(), [](From x) { return static_cast<To>(x); });
+      std::transform(in, in + source.numel(), target.data<To>(),
+                     [](From x) { return static_cast<To>(static_cast<Real<From>>(x)); });
     });
   });
 }
@@ -26,7 +27,7 @@ void copy(Stream& stream, const Tensor& source, const Tensor& target) {
 void fill(Stream& stream, const Tensor& target, double value) {
   KernelScope scope(stream, KernelKind::kPointwise, 0, static_cast<double>(target.bytes()));
   if (stream.device().is_meta()) return;
-  visit_float(target.dtype(), [&](auto zero) {
+  visit_compute(target.dtype(), [&](auto zero) {
     using T = decltype(zero);
     std::fill_n(target.data<T>(), target.numel(), static_cast<T>(value));
   });

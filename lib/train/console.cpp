@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/timer.h"
 #include "base/version.h"
+#include "kernels/gemm.h"
 #include "train/schedule_check.h"
 
 namespace dew {
@@ -92,6 +93,8 @@ void Console::head(const RunSetup& setup, const SequencePolicy& sequence, const 
       host.yields ? " (more ranks than cores: ranks yield when idle)" : "", dtype.c_str(),
       std::string(name_of(spec.precision.master)).c_str(),
       std::string(name_of(spec.precision.reduce)).c_str(), format_count(peak_flops).c_str()));
+  if (spec.precision.compute == DType::kBf16 && !kernels::multiplies_bf16())
+    line("bf16: this processor multiplies none (no AVX-512 BF16): products widen their factors to f32");
   std::string map = explain(setup.mesh, topology);
   while (map.ends_with('\n')) map.pop_back();
   line(map);

@@ -28,7 +28,7 @@ struct ParamStore::Weight {
 
 struct ParamStore::Gradient {
   Tensor full;        ///< accumulated and unreduced, precision.reduce
-  Tensor microbatch;  ///< of one microbatch in precision.compute, where that is narrower
+  Tensor microbatch;  ///< of one microbatch in what kernels sum in, where that is not precision.reduce
   bool full_written = false, microbatch_written = false;
   bool shard_written = false;  ///< the reduced shard holds something of this step
   int uses = 0;                ///< blocks that use the parameter
@@ -158,14 +158,14 @@ void ParamStore::start_gather(int param) {
       return;
     }
     weight.value = Tensor::empty(shape, precision_.compute, stream_, Owner::kGathered);
-    copy(stream_, p.master, weight.value.range(0, p.range.size()));
+    kernels::cast(stream_, p.master, weight.value.range(0, p.range.size()));
     return;
   }
   Communicator& group = storage_group(param);
   const std::int64_t chunk = p.layout.chunk(mesh_.coord());
   const Tensor buffer = Tensor::empty({chunk * group.size()}, precision_.compute, stream_, Owner::kGathered);
   const Tensor own = buffer.range(chunk * group.rank(), chunk * (group.rank() + 1));
-  copy(stream_, p.master, own.range(0, p.range.size()));
+  kernels::cast(stream_, p.master, own.range(0, p.range.size()));
   const Transfer transfer{own, buffer};
   weight.ticket = group.all_gather({&transfer, 1}, stream_);
   weight.value = buffer.range(0, shape.numel()).reshape(shape);
@@ -214,19 +214,19 @@ Target ParamStore::gradient_target(int param) {
   const ShardedParameter& p = params_[static_cast<std::size_t>(param)];
   Gradient& gradient = gradients_[static_cast<std::size_t>(param)];
   const Shape shape = p.layout.compute_slab(mesh_.coord()).extent;
-  const bool apart = precision_.compute != precision_.reduce;
+  const DType summed = real_of(precision_.compute);
+  const bool apart = summed != precision_.reduce;
   Tensor& buffer = apart ? gradient.microbatch : gradient.full;
   bool& written = apart ? gradient.microbatch_written : gradient.full_written;
   if (!buffer.defined()) {
-    buffer = apart ? Tensor::empty({shape.numel()}, precision_.compute, stream_, Owner::kGradients)
-                   : open_full(param);
+    buffer = apart ? Tensor::empty({shape.numel()}, summed, stream_, Owner::kGradients) : open_full(param);
   }
   const bool accumulate = std::exchange(written, true);
   return {buffer.range(0, shape.numel()).reshape(shape), accumulate};
 }
 
 void ParamStore::fold_gradients(int block) {
-  if (precision_.compute == precision_.reduce) return;
+  if (real_of(precision_.compute) == precision_.reduce) return;
   for (int param : block_params_[static_cast<std::size_t>(block)]) {
     Gradient& gradient = gradients_[static_cast<std::size_t>(param)];
     if (!gradient.microbatch_written) continue;
@@ -234,10 +234,10 @@ void ParamStore::fold_gradients(int block) {
     const Tensor into = gradient.full.range(0, gradient.microbatch.numel());
     if (gradient.full_written) {
       const Tensor wide = Tensor::empty({into.numel()}, precision_.reduce, stream_, Owner::kBuffers);
-      copy(stream_, gradient.microbatch, wide);
+      kernels::cast(stream_, gradient.microbatch, wide);
       kernels::add(stream_, into, wide, into);
     } else {
-      copy(stream_, gradient.microbatch, into);
+      kernels::cast(stream_, gradient.microbatch, into);
     }
     gradient.full_written = true;
     gradient.microbatch_written = false;

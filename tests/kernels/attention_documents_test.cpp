@@ -116,6 +116,41 @@ TEST(AttentionDropout, EqualsTheFormulaWithTheSameDraws) {
     }
 }
 
+// Inputs, o and the gradients are rounded to bf16, all between in f32: o enters the gradients rounded.
+TEST(AttentionBf16, EqualsTheFormulaToItsRounding) {
+  constexpr double kRoundings = 8;
+  const kernels::AttentionDropout dropout{{77, 0.4}, 5, 3};
+  for (bool dropped : {false, true})
+    for (bool accumulate : {false, true})
+      for (const auto& [length, keys] : {std::pair{5, 5}, {131, 131}, {70, 1300}}) {
+        AttentionCase c{.b = 2, .l = length, .s = keys, .h = 4, .g = 2, .k = 24};
+        c.mask = {.query_begin = keys - length};
+        c.starts = drawn_starts(c.b, keys, 90, 4);
+        if (dropped) c.factors = drawn_factors(c, dropout);
+        AttentionInputs in = inputs_of(c);
+        for (Values* values : {&in.q, &in.k, &in.v, &in.d_o})
+          for (double& x : *values) x = static_cast<double>(bf16(x));
+        AttentionResults expected = attention_reference(c, in);
+        for (Values* gradient : {&expected.dq, &expected.dk, &expected.dv})
+          for (double& x : *gradient) x += accumulate ? 2 : 0;
+
+        const AttentionResults got =
+            run<bf16>(c, in, accumulate, 2, dropped ? dropout : kernels::AttentionDropout{});
+
+        const auto near = [&](const Values& a, const Values& e, const char* what) {
+          double largest = 1;
+          for (double x : e) largest = std::max(largest, std::abs(x));
+          for (std::size_t i = 0; i < e.size(); ++i)
+            ASSERT_NEAR(a[i], e[i], kRoundings * 0x1p-9 * largest) << what << ' ' << i;
+        };
+        near(got.o, expected.o, "o");
+        near(got.log_sum_exp, expected.log_sum_exp, "log_sum_exp");
+        near(got.dq, expected.dq, "dq");
+        near(got.dk, expected.dk, "dk");
+        near(got.dv, expected.dv, "dv");
+      }
+}
+
 TEST(AttentionDropout, DoesNotMindThreads) {
   AttentionCase c{.b = 2, .l = 131, .s = 131, .h = 4, .g = 2, .k = 8};
   c.starts = drawn_starts(c.b, 131, 30, 4);

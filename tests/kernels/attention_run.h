@@ -39,7 +39,10 @@ class OnCpu {
 
 template <class T>
 Values values_of(const Tensor& tensor) {
-  return Values(tensor.data<T>(), tensor.data<T>() + tensor.numel());
+  Values values;
+  for (std::int64_t i = 0; i < tensor.numel(); ++i)
+    values.push_back(static_cast<double>(static_cast<Real<T>>(tensor.data<T>()[i])));
+  return values;
 }
 
 /// Forward and backward by the kernels. Gradients start as `start` and are added to when `accumulate`.
@@ -57,13 +60,13 @@ AttentionResults run(const AttentionCase& c, const AttentionInputs& in, bool acc
   const Tensor q = cpu.tensor<T>(query_shape, in.q), k = cpu.tensor<T>(key_shape, in.k);
   const Tensor v = cpu.tensor<T>(key_shape, in.v), d_o = cpu.tensor<T>(query_shape, in.d_o);
   const Tensor o = cpu.tensor<T>(query_shape, Values(c.queries(), start));
-  const Tensor lse = cpu.tensor<T>({c.b, c.h, c.l}, Values(c.rows(), start));
+  const Tensor lse = cpu.tensor<Real<T>>({c.b, c.h, c.l}, Values(c.rows(), start));
   const kernels::Target dq{cpu.tensor<T>(query_shape, Values(c.queries(), start)), accumulate};
   const kernels::Target dk{cpu.tensor<T>(key_shape, Values(c.keys(), start)), accumulate};
   const kernels::Target dv{cpu.tensor<T>(key_shape, Values(c.keys(), start)), accumulate};
   kernels::attention_forward(cpu.stream, q, k, v, mask, dropout, o, lse);
   kernels::attention_backward(cpu.stream, q, k, v, mask, dropout, o, lse, d_o, dq, dk, dv);
-  return {values_of<T>(o), values_of<T>(lse), values_of<T>(dq.into), values_of<T>(dk.into),
+  return {values_of<T>(o), values_of<Real<T>>(lse), values_of<T>(dq.into), values_of<T>(dk.into),
           values_of<T>(dv.into)};
 }
 

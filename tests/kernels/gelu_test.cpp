@@ -34,7 +34,7 @@ TEST(Gelu, MatchesItsFormulasOverItsRange) {
   constexpr int kCount = 4001;
   std::vector<double> points;
   for (int i = 0; i < kCount; ++i) points.push_back(static_cast<float>(-13.0 + 26.0 * i / (kCount - 1)));
-  for (DType dtype : kFloats)
+  for (DType dtype : kStored)
     for (Gelu kind : {Gelu::kExact, Gelu::kTanh}) {
       const Tensor x = host.tensor({kCount}, dtype, points),
                    ones = host.tensor({kCount}, dtype, std::vector<double>(kCount, 1.0)),
@@ -59,7 +59,7 @@ TEST(Gelu, MatchesItsFormulasOverItsRange) {
 TEST(Gelu, KeepsItsLimits) {
   Host host;
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  for (DType dtype : kFloats)
+  for (DType dtype : kStored)
     for (Gelu kind : {Gelu::kExact, Gelu::kTanh}) {
       const Tensor x = host.tensor({5}, dtype, {0, 1000, -1000, kInf, std::nan("")}),
                    y = host.empty({5}, dtype);

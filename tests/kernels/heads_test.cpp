@@ -10,7 +10,7 @@ const Heads kLists[] = {{0}, {2, 2, 0, 1}, {1, 1, 1, 1, 1}, {}};
 
 TEST(SelectHeads, TakesTheHeadsOfTheList) {
   Host host;
-  for (DType dtype : kFloats) {
+  for (DType dtype : kStored) {
     for (const Heads& list : kLists) {
       for (std::int64_t width : {1, 3, 33}) {
         const auto chosen = static_cast<std::int64_t>(list.size());
@@ -33,7 +33,7 @@ TEST(SelectHeads, TakesTheHeadsOfTheList) {
 
 TEST(SelectHeads, AddsBackWhereAHeadWasTaken) {
   Host host;
-  for (DType dtype : kFloats) {
+  for (DType dtype : kStored) {
     for (const Heads& list : kLists) {
       for (bool accumulate : {false, true}) {
         const auto chosen = static_cast<std::int64_t>(list.size());
@@ -46,7 +46,8 @@ TEST(SelectHeads, AddsBackWhereAHeadWasTaken) {
             for (std::int64_t k = 0; k < 33; ++k) {
               double& s = sum[static_cast<std::size_t>((t * 3 + list[static_cast<std::size_t>(i)]) * 33 + k)];
               s += in[static_cast<std::size_t>((t * chosen + i) * 33 + k)];
-              if (dtype == DType::kF32) s = static_cast<double>(static_cast<float>(s));
+              if (dtype != DType::kF64) s = static_cast<double>(static_cast<float>(s));
+              if (dtype == DType::kBf16) s = static_cast<double>(bf16(s));
             }
 
         kernels::select_heads_backward(host.stream, dy, list, {dx, accumulate});

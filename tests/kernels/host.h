@@ -15,11 +15,13 @@
 namespace dew::test {
 
 inline constexpr DType kFloats[] = {DType::kF64, DType::kF32};
+/// What activations are stored in.
+inline constexpr DType kStored[] = {DType::kF64, DType::kF32, DType::kBf16};
 inline constexpr std::int64_t kSizes[] = {0, 1, 3, 17, 33, 257};
 
 /// Half the distance of 1 to the next number.
 inline double roundoff(DType dtype) {
-  return dtype == DType::kF64 ? 0x1p-53 : 0x1p-24;
+  return dtype == DType::kF64 ? 0x1p-53 : dtype == DType::kF32 ? 0x1p-24 : 0x1p-8;
 }
 
 /// Numbers in [-2, 2) that depend on key and index alone.
@@ -40,9 +42,9 @@ struct Host {
   Tensor tensor(const Shape& shape, DType dtype, const std::vector<double>& x) {
     Tensor t = empty(shape, dtype);
     EXPECT_EQ(t.numel(), static_cast<std::int64_t>(x.size()));
-    visit_float(dtype, [&](auto zero) {
+    visit_compute(dtype, [&](auto zero) {
       using T = decltype(zero);
-      for (std::size_t i = 0; i < x.size(); ++i) t.data<T>()[i] = static_cast<T>(x[i]);
+      for (std::size_t i = 0; i < x.size(); ++i) t.data<T>()[i] = static_cast<T>(static_cast<Real<T>>(x[i]));
     });
     return t;
   }
@@ -69,11 +71,12 @@ struct Host {
 };
 
 inline std::vector<double> values(const Tensor& x) {
-  return visit_float(x.dtype(), [&](auto zero) {
+  return visit_compute(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* p = x.data<T>();
     std::vector<double> out;
-    for (std::int64_t i = 0; i < x.numel(); ++i) out.push_back(static_cast<double>(p[i]));
+    for (std::int64_t i = 0; i < x.numel(); ++i)
+      out.push_back(static_cast<double>(static_cast<Real<T>>(p[i])));
     return out;
   });
 }

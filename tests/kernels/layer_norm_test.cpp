@@ -46,13 +46,13 @@ Reference reference(const std::vector<double>& x, const std::vector<double>& w, 
 
 TEST(LayerNorm, MatchesTheReference) {
   Host host;
-  for (DType dtype : kFloats)
+  for (DType dtype : kStored)
     for (bool biased : {true, false})
       for (const auto& [rows, d] : {std::pair{1, 2}, {3, 17}, {5, 33}, {70, 257}, {0, 5}, {2, 1}}) {
         const Tensor x = host.random({rows, d}, dtype, 1), w = host.random({d}, dtype, 2),
                      b = biased ? host.random({d}, dtype, 3) : Tensor{},
                      dy = host.random({rows, d}, dtype, 4), y = host.empty({rows, d}, dtype),
-                     moments = host.empty({rows, 2}, dtype), dx = host.empty({rows, d}, dtype),
+                     moments = host.empty({rows, 2}, real_of(dtype)), dx = host.empty({rows, d}, dtype),
                      before = host.random({d}, DType::kF64, 5), d_weight = host.clone(before),
                      d_bias = biased ? host.empty({d}, DType::kF64) : Tensor{};
         Reference expected =

@@ -49,7 +49,7 @@ Case make_case(Host& host, std::int64_t rows, std::int64_t d, DType dtype, DType
          .w = host.random({d}, dtype, 2),
          .dy = host.random({rows, d}, dtype, 3),
          .y = host.empty({rows, d}, dtype),
-         .inverse = host.empty({rows}, dtype),
+         .inverse = host.empty({rows}, real_of(dtype)),
          .dx = host.random({rows, d}, dtype, 4),
          .d_weight = host.random({d}, reduce, 5)};
   kernels::rms_norm_forward(host.stream, c.x, c.w, kEps, c.y, c.inverse);
@@ -58,10 +58,10 @@ Case make_case(Host& host, std::int64_t rows, std::int64_t d, DType dtype, DType
 
 TEST(RmsNorm, MatchesTheReference) {
   Host host;
-  for (DType dtype : kFloats) {
+  for (DType dtype : kStored) {
     for (std::int64_t d : {1, 3, 17, 33, 257}) {
       for (std::int64_t rows : {0, 1, 5, 67}) {
-        const Case c = make_case(host, rows, d, dtype, dtype);
+        const Case c = make_case(host, rows, d, dtype, real_of(dtype));
         const Reference expected = reference(values(c.x), values(c.w), values(c.dy));
 
         kernels::rms_norm_backward(host.stream, c.x, c.w, c.inverse, c.dy, {c.dx, false},
@@ -139,8 +139,8 @@ TEST(RmsNorm, ANanStaysInItsRow) {
 
 TEST(RmsNorm, BitsDoNotDependOnThePlaceOrTheAddress) {
   Host host;
-  for (DType dtype : kFloats) {
-    const Case c = make_case(host, 5, 33, dtype, dtype);
+  for (DType dtype : kStored) {
+    const Case c = make_case(host, 5, 33, dtype, real_of(dtype));
     kernels::rms_norm_backward(host.stream, c.x, c.w, c.inverse, c.dy, {c.dx, false}, {c.d_weight, false});
     const Tensor x = host.shifted(c.x), w = host.shifted(c.w), dy = host.shifted(c.dy);
     const Tensor y = host.shifted(c.y), inverse = host.shifted(c.inverse), dx = host.shifted(c.dx);
@@ -159,12 +159,12 @@ TEST(RmsNorm, BitsDoNotDependOnThePlaceOrTheAddress) {
 
 TEST(RmsNorm, ThreadsDoNotChangeBits) {
   Host host;
-  for (DType dtype : kFloats) {
+  for (DType dtype : kStored) {
     const std::int64_t rows = 1031, d = 65;
-    const Case c = make_case(host, rows, d, dtype, dtype);
+    const Case c = make_case(host, rows, d, dtype, real_of(dtype));
     expect_threads_do_not_matter([&] {
-      const Tensor y = host.empty({rows, d}, dtype), inverse = host.empty({rows}, dtype);
-      const Tensor dx = host.empty({rows, d}, dtype), d_weight = host.empty({d}, dtype);
+      const Tensor y = host.empty({rows, d}, dtype), inverse = host.empty({rows}, real_of(dtype));
+      const Tensor dx = host.empty({rows, d}, dtype), d_weight = host.empty({d}, real_of(dtype));
       kernels::rms_norm_forward(host.stream, c.x, c.w, kEps, y, inverse);
       kernels::rms_norm_backward(host.stream, c.x, c.w, inverse, c.dy, {dx, false}, {d_weight, false});
       return std::vector<Tensor>{y, inverse, dx, d_weight};

@@ -46,6 +46,42 @@ TEST(Pointwise, AddScaleAndLerpMatchTheirFormulas) {
   }
 }
 
+TEST(Pointwise, AddRoundsOnceInBf16) {
+  Host host;
+  for (std::int64_t n : kSizes) {
+    const Tensor a = host.random({n}, DType::kBf16, 1), b = host.random({n}, DType::kBf16, 2),
+                 y = host.empty({n}, DType::kBf16);
+    kernels::add(host.stream, a, b, y);
+    const std::vector<double> va = values(a), vb = values(b), sum = values(y);
+    for (std::size_t i = 0; i < sum.size(); ++i)
+      EXPECT_EQ(sum[i], static_cast<double>(bf16(static_cast<float>(va[i]) + static_cast<float>(vb[i]))));
+  }
+}
+
+TEST(Pointwise, CastsBetweenFormats) {
+  Host host;
+  const double inf = std::numeric_limits<double>::infinity();
+  // 1 + 2^-8 lies between two bf16 numbers and goes to the even one; the next goes up.
+  const std::vector<double> edges{
+      0, 1 + 0x1p-8, 1 + 0x1p-7 + 0x1p-8, 1 + 0x1p-8 + 0x1p-16, -3.14159274, inf, -inf, 3.3e38, 1e-40};
+  for (std::int64_t n : {9, 40001})
+    for (DType from : kStored)
+      for (DType to : kStored) {
+        const Tensor x = host.random({n}, from, 1), y = host.empty({n}, to);
+        const Tensor head = x.range(0, 9), start = host.tensor({9}, from, edges);
+        std::memcpy(head.raw(), start.raw(), start.bytes());
+
+        kernels::cast(host.stream, x, y);
+
+        const std::vector<double> in = values(x);
+        const Tensor expected = host.tensor({n}, to, in);
+        EXPECT_TRUE(same_bits(y, expected)) << name_of(from) << " to " << name_of(to);
+      }
+  const Tensor nan = host.tensor({1}, DType::kF32, {std::nan("")}), narrow = host.empty({1}, DType::kBf16);
+  kernels::cast(host.stream, nan, narrow);
+  EXPECT_TRUE(std::isnan(values(narrow)[0]));
+}
+
 TEST(Pointwise, LerpKeepsAnAverageThatEqualsItsValue) {
   Host host;
   const Tensor value = host.random({33}, DType::kF32, 1), average = host.clone(value);
@@ -57,7 +93,7 @@ TEST(Pointwise, LerpKeepsAnAverageThatEqualsItsValue) {
 
 TEST(Pointwise, SwigluMatchesItsFormulas) {
   Host host;
-  for (DType dtype : kFloats) {
+  for (DType dtype : kStored) {
     for (std::int64_t n : kSizes) {
       const Tensor gate = host.random({n}, dtype, 1), up = host.random({n}, dtype, 2),
                    dy = host.random({n}, dtype, 3);

@@ -85,6 +85,21 @@ TEST(SumInOrder, AddsInTheOrderGiven) {
   }
 }
 
+TEST(SumInOrder, SumsBf16InF32AndRoundsOnce) {
+  Host host;
+  const std::vector<Tensor> terms{host.random({257}, DType::kBf16, 1), host.random({257}, DType::kBf16, 2),
+                                  host.random({257}, DType::kBf16, 3)};
+  const Tensor y = host.random({257}, DType::kBf16, 4);
+  const std::vector<double> before = values(y);
+  kernels::sum_in_order(host.stream, terms, y, true);
+  const std::vector<double> sums = values(y);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    float sum = static_cast<float>(before[i]);
+    for (const Tensor& term : terms) sum += static_cast<float>(values(term)[i]);
+    EXPECT_EQ(sums[i], static_cast<double>(bf16(sum)));
+  }
+}
+
 TEST(SumInOrder, WritesOntoItsFirstTerm) {
   Host host;
   const Tensor a = host.tensor({3}, DType::kF32, {1, 2, 3}), b = host.tensor({3}, DType::kF32, {10, 20, 30});

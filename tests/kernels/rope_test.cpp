@@ -31,11 +31,11 @@ std::vector<double> turned(const std::vector<double>& x, const Shape& shape, std
 
 TEST(Rope, TurnsHalvesByGlobalPosition) {
   Host host;
-  for (DType dtype : kFloats) {
+  for (DType dtype : kStored) {
     for (std::int64_t width : {2, 6, 16, 34, 66}) {
       const Shape shape{2, 5, 3, width};
       const Tensor x = host.random(shape, dtype, 1), y = host.empty(shape, dtype),
-                   table = host.empty({5, width}, dtype);
+                   table = host.empty({5, width}, real_of(dtype));
       kernels::rope_table(host.stream, 7, 12, {kTheta}, table);
 
       kernels::rope(host.stream, x, table, {}, kernels::RopeDirection::kForward, {y, false});
@@ -59,11 +59,11 @@ TEST(Rope, ATableOfAPartIsAPartOfTheTable) {
 
 TEST(Rope, WorksInPlaceAndAccumulates) {
   Host host;
-  for (DType dtype : kFloats) {
+  for (DType dtype : kStored) {
     const Shape shape{1, 3, 2, 34};
     const Tensor x = host.random(shape, dtype, 1), old = host.random(shape, dtype, 2),
                  y = host.empty(shape, dtype);
-    const Tensor table = host.empty({3, 34}, dtype), in_place = host.clone(x), sum = host.clone(old);
+    const Tensor table = host.empty({3, 34}, real_of(dtype)), in_place = host.clone(x), sum = host.clone(old);
     const Tensor expected = host.empty(shape, dtype);
     kernels::rope_table(host.stream, 100, 103, {kTheta}, table);
 
@@ -74,7 +74,8 @@ TEST(Rope, WorksInPlaceAndAccumulates) {
     EXPECT_TRUE(same_bits(in_place, y));
     std::vector<double> total = values(y);
     for (std::size_t i = 0; i < total.size(); ++i) total[i] += values(old)[i];
-    expect_close(sum, total, roundoff(dtype));
+    // The stored turn is rounded once more than the one that is added.
+    expect_close(sum, total, 2 * roundoff(dtype));
     EXPECT_THROW(kernels::rope(host.stream, x, table, {}, kernels::RopeDirection::kForward, {x, true}),
                  Error);
   }
@@ -94,10 +95,10 @@ TEST(Rope, ANanStaysInItsPair) {
 
 TEST(Rope, BitsDoNotDependOnPlaceAddressOrThreads) {
   Host host;
-  for (DType dtype : kFloats) {
+  for (DType dtype : kStored) {
     const Shape shape{3, 101, 3, 66};
     const Tensor x = host.random(shape, dtype, 1), y = host.empty(shape, dtype),
-                 table = host.empty({101, 66}, dtype);
+                 table = host.empty({101, 66}, real_of(dtype));
     kernels::rope_table(host.stream, 0, 101, {kTheta}, table);
     kernels::rope(host.stream, x, table, {}, kernels::RopeDirection::kForward, {y, false});
 
@@ -106,7 +107,7 @@ TEST(Rope, BitsDoNotDependOnPlaceAddressOrThreads) {
                   {shifted, false});
     EXPECT_TRUE(same_bits(shifted, y));
     expect_threads_do_not_matter([&] {
-      const Tensor z = host.empty(shape, dtype), angles = host.empty({101, 66}, dtype);
+      const Tensor z = host.empty(shape, dtype), angles = host.empty({101, 66}, real_of(dtype));
       kernels::rope_table(host.stream, 0, 101, {kTheta}, angles);
       kernels::rope(host.stream, x, angles, {}, kernels::RopeDirection::kForward, {z, false});
       return std::vector<Tensor>{z, angles};
@@ -116,8 +117,8 @@ TEST(Rope, BitsDoNotDependOnPlaceAddressOrThreads) {
 
 TEST(Rope, TakesTheRowsItIsGiven) {
   Host host;
-  for (DType dtype : kFloats) {
-    const Tensor x = host.random({2, 5, 3, 6}, dtype, 1), table = host.empty({9, 6}, dtype),
+  for (DType dtype : kStored) {
+    const Tensor x = host.random({2, 5, 3, 6}, dtype, 1), table = host.empty({9, 6}, real_of(dtype)),
                  y = host.empty({2, 5, 3, 6}, dtype), one = host.empty({1, 1, 3, 6}, dtype);
     kernels::rope_table(host.stream, 0, 9, {kTheta}, table);
     const std::vector<std::int32_t> rows{0, 1, 2, 0, 1, 8, 0, 7, 7, 3};

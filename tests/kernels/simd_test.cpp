@@ -10,6 +10,7 @@ namespace {
 
 using kernels::cpu::Isa;
 using kernels::cpu::ops_of;
+using kernels::cpu::real_ops_of;
 using kernels::cpu::simd_table;
 
 template <class T>
@@ -25,7 +26,7 @@ std::vector<Isa> supported() {
 template <class T>
 std::vector<T> numbers(std::uint64_t key, std::int64_t n) {
   std::vector<T> out;
-  for (double x : draw(key, n)) out.push_back(static_cast<T>(x));
+  for (double x : draw(key, n)) out.push_back(static_cast<T>(static_cast<Real<T>>(x)));
   return out;
 }
 
@@ -54,7 +55,7 @@ TYPED_TEST(Simd, ExpIsGoodToAnUlpOverItsRange) {
   std::vector<T> x, y(kCount);
   for (int i = 0; i < kCount; ++i) x.push_back(static_cast<T>(low + (high - low) * i / (kCount - 1)));
   for (Isa isa : supported()) {
-    ops_of<T>(simd_table(isa)).exp(x.data(), y.data(), kCount);
+    real_ops_of<T>(simd_table(isa)).exp(x.data(), y.data(), kCount);
     for (std::size_t i = 0; i < x.size(); ++i)
       ASSERT_LE(ulps(y[i], std::exp(static_cast<long double>(x[i]))), kUlps) << x[i];
   }
@@ -76,7 +77,7 @@ TYPED_TEST(Simd, ExpKeepsItsSpecialValues) {
   const std::vector<T> expected{1, 1, kInf<T>, 0, kInf<T>, 0, 0, kInf<T>, 0, 1};
   for (Isa isa : supported()) {
     std::vector<T> y(x.size());
-    ops_of<T>(simd_table(isa)).exp(x.data(), y.data(), static_cast<std::int64_t>(x.size()));
+    real_ops_of<T>(simd_table(isa)).exp(x.data(), y.data(), static_cast<std::int64_t>(x.size()));
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (std::isnan(x[i])) {
         EXPECT_TRUE(std::isnan(y[i]));
@@ -87,104 +88,175 @@ TYPED_TEST(Simd, ExpKeepsItsSpecialValues) {
   }
 }
 
-std::uint32_t bits(float x) {
-  return std::bit_cast<std::uint32_t>(x);
-}
 std::uint64_t bits(double x) {
   return std::bit_cast<std::uint64_t>(x);
 }
 
-/// Everything that the leaves of one table make of the same inputs of n elements, and nothing beyond them.
+/// What the leaves of one table make of inputs of n elements, and that they write nothing beyond them.
 template <class T>
-std::vector<T> run_all(Isa isa, std::int64_t n) {
-  const auto& ops = ops_of<T>(simd_table(isa));
+class LeafRun {
+ public:
+  LeafRun(Isa isa, std::int64_t elements) : table(simd_table(isa)), n(elements) {}
+
+  const kernels::cpu::SimdTable& table;
+  const std::int64_t n;
   const std::vector<T> a = numbers<T>(1, 3 * n), b = numbers<T>(2, 3 * n), c = numbers<T>(3, 3 * n);
-  std::vector<T> all;
-  const auto keep = [&](const std::vector<T>& x) { all.insert(all.end(), x.begin(), x.end()); };
-  constexpr T kGuard = 12345;
-  const auto fresh = [&](std::int64_t count, auto fill) {
-    std::vector<T> y(static_cast<std::size_t>(count + 1), kGuard);
-    fill(y.data());
-    EXPECT_EQ(y.back(), kGuard) << "wrote past the end";
-    keep(y);
-  };
-  fresh(n, [&](T* y) { ops.add(a.data(), b.data(), y, n); });
-  fresh(n, [&](T* y) { ops.exp(a.data(), y, n); });
-  fresh(n, [&](T* y) { ops.scale(y, 1.3, n); });
-  fresh(n, [&](T* y) { ops.lerp(y, b.data(), 0.1, n); });
-  fresh(n, [&](T* y) { ops.swiglu_forward(a.data(), b.data(), y, n); });
-  std::vector<T> other(static_cast<std::size_t>(n) + 1, T(0.5));
-  fresh(n, [&](T* y) { ops.swiglu_backward(a.data(), b.data(), c.data(), y, false, other.data(), true, n); });
-  keep(other);
-  const T* terms[] = {a.data(), b.data(), c.data()};
-  fresh(n, [&](T* y) { ops.sum_in_order(terms, 3, y, true, 0, n); });
-  all.push_back(static_cast<T>(ops.sum_of_squares(a.data(), n)));
-  T inverse[3] = {};
-  fresh(n, [&](T* y) { inverse[0] = ops.rms_forward(a.data(), b.data(), 1e-5, y, n); });
-  inverse[1] = inverse[2] = inverse[0];
-  fresh(n, [&](T* y) { ops.rms_backward(a.data(), b.data(), inverse[0], c.data(), y, true, n); });
-  std::vector<double> sums(static_cast<std::size_t>(n) + 1, 0.25);
-  ops.rms_weight_rows(a.data(), inverse, c.data(), 3, sums.data(), n);
-  EXPECT_EQ(sums.back(), 0.25);
-  for (double x : sums) all.push_back(static_cast<T>(x));
-  kernels::cpu::Moments<T> moments[3] = {};
-  fresh(n, [&](T* y) { moments[0] = ops.layer_norm_forward(a.data(), b.data(), c.data(), 1e-5, y, n); });
-  moments[1] = moments[2] = moments[0];
-  all.insert(all.end(), {moments[0].mean, moments[0].inverse});
-  fresh(n, [&](T* y) { ops.layer_norm_backward(a.data(), b.data(), moments[0], c.data(), y, true, n); });
-  ops.layer_norm_weight_rows(a.data(), moments, c.data(), 3, sums.data(), n);
-  ops.sum_rows(a.data(), 3, sums.data(), n);
-  EXPECT_EQ(sums.back(), 0.25);
-  for (double x : sums) all.push_back(static_cast<T>(x));
-  for (bool exact : {true, false}) {
-    fresh(n, [&](T* y) { ops.gelu_forward(exact, a.data(), y, n); });
-    fresh(n, [&](T* y) { ops.gelu_backward(exact, a.data(), b.data(), y, true, n); });
+  std::vector<double> all;
+
+  void keep(const std::vector<T>& x) {
+    for (T value : x) all.push_back(static_cast<double>(static_cast<Real<T>>(value)));
   }
-  const kernels::cpu::DropoutDraw draw{.key = 5, .row = 3, .bound = 0.4 * 0x1p32, .scale = 1 / 0.6};
-  fresh(n, [&](T* y) { ops.dropout_line(draw, 2, 13, a.data(), y, true, n); });
-  if (n % 2 == 0)
-    fresh(n, [&](T* y) { ops.rope_heads(a.data(), b.data(), c.data(), true, y, true, 1, n / 2); });
-  const kernels::cpu::RowSum sum = ops.log_sum_exp_row(a.data(), n);
-  all.insert(all.end(), {static_cast<T>(sum.largest), static_cast<T>(sum.sum)});
-  std::vector<T> row(a.begin(), a.begin() + n);
-  EXPECT_EQ(ops.exp_row(row.data(), n).sum, sum.sum);
-  keep(row);
-  const kernels::cpu::AdamWConstants constants{.decay = 0.99,
-                                               .beta1 = 0.9,
-                                               .one_minus_beta1 = 0.1,
-                                               .beta2 = 0.95,
-                                               .one_minus_beta2 = 0.05,
-                                               .step_size = 0.01,
-                                               .eps = 1e-8};
-  std::vector<T> m(static_cast<std::size_t>(n) + 1, T(0.5)), v(static_cast<std::size_t>(n) + 1, T(0.5));
-  fresh(n, [&](T* w) { ops.adamw(constants, a.data(), w, m.data(), v.data(), n); });
-  keep(m);
-  keep(v);
-  fresh(n, [&](T* y) { ops.fill_normal(77, 5, 0.5, y, n); });
-  return all;
+  void keep(const std::vector<double>& x) requires(!std::is_same_v<T, double>) {
+    all.insert(all.end(), x.begin(), x.end());
+  }
+  template <class Fill>
+  void fresh(std::int64_t count, Fill fill) {
+    const T guard = static_cast<T>(Real<T>(12288));
+    std::vector<T> y(static_cast<std::size_t>(count + 1), guard);
+    fill(y.data());
+    EXPECT_EQ(static_cast<Real<T>>(y.back()), static_cast<Real<T>>(guard)) << "wrote past the end";
+    keep(y);
+  }
+
+  /// Of every format that activations have.
+  void activations() {
+    const auto& ops = ops_of<T>(table);
+    using R = Real<T>;
+    fresh(n, [&](T* y) { ops.add(a.data(), b.data(), y, n); });
+    fresh(n, [&](T* y) { ops.swiglu_forward(a.data(), b.data(), y, n); });
+    std::vector<T> other(static_cast<std::size_t>(n) + 1, T(R(0.5)));
+    fresh(n,
+          [&](T* y) { ops.swiglu_backward(a.data(), b.data(), c.data(), y, false, other.data(), true, n); });
+    keep(other);
+    const T* terms[] = {a.data(), b.data(), c.data()};
+    fresh(n, [&](T* y) { ops.sum_in_order(terms, 3, y, true, 0, n); });
+    for (bool exact : {true, false}) {
+      fresh(n, [&](T* y) { ops.gelu_forward(exact, a.data(), y, n); });
+      fresh(n, [&](T* y) { ops.gelu_backward(exact, a.data(), b.data(), y, true, n); });
+    }
+    const kernels::cpu::DropoutDraw draw{.key = 5, .row = 3, .bound = 0.4 * 0x1p32, .scale = 1 / 0.6};
+    fresh(n, [&](T* y) { ops.dropout_line(draw, 2, 13, a.data(), y, true, n); });
+    const std::vector<R> cosine = numbers<R>(4, n), sine = numbers<R>(5, n);
+    if (n % 2 == 0)
+      fresh(n, [&](T* y) { ops.rope_heads(a.data(), cosine.data(), sine.data(), true, y, true, 1, n / 2); });
+    norms();
+  }
+
+  void norms() {
+    const auto& ops = ops_of<T>(table);
+    using R = Real<T>;
+    R inverse[3] = {};
+    fresh(n, [&](T* y) { inverse[0] = ops.rms_forward(a.data(), b.data(), 1e-5, y, n); });
+    inverse[1] = inverse[2] = inverse[0];
+    fresh(n, [&](T* y) { ops.rms_backward(a.data(), b.data(), inverse[0], c.data(), y, true, n); });
+    std::vector<double> sums(static_cast<std::size_t>(n) + 1, 0.25);
+    ops.rms_weight_rows(a.data(), inverse, c.data(), 3, sums.data(), n);
+    kernels::cpu::Moments<R> moments[3] = {};
+    fresh(n, [&](T* y) { moments[0] = ops.layer_norm_forward(a.data(), b.data(), c.data(), 1e-5, y, n); });
+    moments[1] = moments[2] = moments[0];
+    all.insert(all.end(), {static_cast<double>(moments[0].mean), static_cast<double>(moments[0].inverse)});
+    fresh(n, [&](T* y) { ops.layer_norm_backward(a.data(), b.data(), moments[0], c.data(), y, true, n); });
+    ops.layer_norm_weight_rows(a.data(), moments, c.data(), 3, sums.data(), n);
+    ops.sum_rows(a.data(), 3, sums.data(), n);
+    EXPECT_EQ(sums.back(), 0.25);
+    all.insert(all.end(), sums.begin(), sums.end());
+  }
+
+  /// Of f32 and f64 alone.
+  void reals() {
+    const auto& ops = real_ops_of<T>(table);
+    fresh(n, [&](T* y) { ops.exp(a.data(), y, n); });
+    fresh(n, [&](T* y) { ops.scale(y, 1.3, n); });
+    fresh(n, [&](T* y) { ops.lerp(y, b.data(), 0.1, n); });
+    all.push_back(ops.sum_of_squares(a.data(), n));
+    const kernels::cpu::RowSum sum = ops.log_sum_exp_row(a.data(), n);
+    all.insert(all.end(), {sum.largest, sum.sum});
+    std::vector<T> row(a.begin(), a.begin() + n);
+    EXPECT_EQ(ops.exp_row(row.data(), n).sum, sum.sum);
+    keep(row);
+    const kernels::cpu::AdamWConstants constants{.decay = 0.99,
+                                                 .beta1 = 0.9,
+                                                 .one_minus_beta1 = 0.1,
+                                                 .beta2 = 0.95,
+                                                 .one_minus_beta2 = 0.05,
+                                                 .step_size = 0.01,
+                                                 .eps = 1e-8};
+    std::vector<T> m(static_cast<std::size_t>(n) + 1, T(0.5)), v(static_cast<std::size_t>(n) + 1, T(0.5));
+    fresh(n, [&](T* w) { ops.adamw(constants, a.data(), w, m.data(), v.data(), n); });
+    keep(m);
+    keep(v);
+    fresh(n, [&](T* y) { ops.fill_normal(77, 5, 0.5, y, n); });
+  }
+};
+
+constexpr std::int64_t kLengths[] = {1, 3, 7, 8, 9, 15, 16, 17, 32, 33, 34, 100, 257};
+
+void expect_same_bits(const std::vector<double>& a, const std::vector<double>& b, std::int64_t n) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    ASSERT_EQ(bits(a[i]), bits(b[i])) << n << " elements, " << i << ": " << a[i] << ' ' << b[i];
 }
 
 TYPED_TEST(Simd, BothInstructionSetsGiveTheSameBits) {
   using T = TypeParam;
-  for (std::int64_t n : {1, 3, 7, 8, 9, 15, 16, 17, 32, 33, 34, 100, 257}) {
-    const std::vector<T> a = run_all<T>(Isa::kAvx2, n);
+  for (std::int64_t n : kLengths) {
+    LeafRun<T> first(Isa::kAvx2, n);
+    first.activations();
+    first.reals();
     for (Isa isa : supported()) {
-      const std::vector<T> b = run_all<T>(isa, n);
-      ASSERT_EQ(a.size(), b.size());
-      for (std::size_t i = 0; i < a.size(); ++i)
-        ASSERT_EQ(bits(a[i]), bits(b[i])) << n << " elements, " << i << ": " << a[i] << ' ' << b[i];
+      LeafRun<T> other(isa, n);
+      other.activations();
+      other.reals();
+      expect_same_bits(first.all, other.all, n);
     }
   }
 }
 
-TEST(SimdTable, AddsWidened) {
+TEST(SimdOfBf16, GivesTheSameBitsOnBothInstructionSets) {
+  for (std::int64_t n : kLengths) {
+    LeafRun<bf16> first(Isa::kAvx2, n);
+    first.activations();
+    for (Isa isa : supported()) {
+      LeafRun<bf16> other(isa, n);
+      other.activations();
+      expect_same_bits(first.all, other.all, n);
+    }
+  }
+}
+
+template <class From, class To>
+void expect_converted(const kernels::cpu::Conversions<From, To>& conversions, std::int64_t n) {
+  const std::vector<From> x = numbers<From>(1, n);
+  std::vector<To> y(static_cast<std::size_t>(n) + 1, To(0.25)), z = y;
+  conversions.add(x.data(), y.data(), n);
+  conversions.cast(x.data(), z.data(), n);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const To wide = static_cast<To>(static_cast<Real<From>>(x[i]));
+    EXPECT_EQ(y[i], To(0.25) + wide);
+    EXPECT_EQ(z[i], wide);
+  }
+  EXPECT_EQ(y.back(), To(0.25));
+  EXPECT_EQ(z.back(), To(0.25));
+}
+
+TEST(SimdTable, ConvertsBetweenFormats) {
   for (Isa isa : supported())
     for (std::int64_t n : kSizes) {
+      const kernels::cpu::SimdTable& table = simd_table(isa);
+      expect_converted(table.f32_to_f64, n);
+      expect_converted(table.bf16_to_f32, n);
+      expect_converted(table.bf16_to_f64, n);
       const std::vector<float> x = numbers<float>(1, n);
-      std::vector<double> y(static_cast<std::size_t>(n) + 1, 0.1);
-      simd_table(isa).add_widened(x.data(), y.data(), n);
-      for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], 0.1 + static_cast<double>(x[i]));
-      EXPECT_EQ(y.back(), 0.1);
+      const std::vector<double> wide(x.begin(), x.end());
+      std::vector<bf16> y(static_cast<std::size_t>(n) + 1), z(static_cast<std::size_t>(n) + 1);
+      table.f32_to_bf16(x.data(), y.data(), n);
+      table.f64_to_bf16(wide.data(), z.data(), n);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        EXPECT_EQ(y[i].bits, bf16(x[i]).bits);
+        EXPECT_EQ(z[i].bits, bf16(x[i]).bits);
+      }
+      EXPECT_EQ(y.back().bits, 0);
+      EXPECT_EQ(z.back().bits, 0);
     }
 }
 

@@ -24,7 +24,7 @@ void adamw(const AdamWStep& step, const Tensor& gradient, const Tensor& w, const
     using T = decltype(zero);
     const T* pg = gradient.data<T>();
     T *pw = w.data<T>(), *pm = m.data<T>(), *pv = v.data<T>();
-    const auto& ops = simd_ops<T>();
+    const auto& ops = real_ops<T>();
     parallel_flat(w.numel(), [&](std::int64_t i, std::int64_t end) {
       ops.adamw(constants, pg + i, pw + i, pm + i, pv + i, end - i);
     });

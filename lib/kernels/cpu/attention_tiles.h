@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/dropout.h"
@@ -86,6 +87,41 @@ struct HeadContext {
       draw = draw_of(dropout.draw, ((dropout.first_row + sample) << kHeadBits) + dropout.first_head + head);
   }
 };
+
+/// Rows as what they are computed in: themselves, or widened into `room`.
+template <class T>
+Matrix<const Real<T>> as_real(Matrix<const T> x, std::int64_t rows, std::int64_t width,
+                              Matrix<Real<T>> room) {
+  if constexpr (std::is_same_v<T, Real<T>>) {
+    return x;
+  } else {
+    for (std::int64_t r = 0; r < rows; ++r)
+      simd_table().bf16_to_f32.cast(x.at(r, 0).first, room.at(r, 0).first, width);
+    return room;
+  }
+}
+
+/// y = x, or y += x, row by row; x, which may be changed, is rounded once.
+template <class T>
+void put_rows(const Ops<Real<T>>& ops, const Real<T>* ones, Matrix<Real<T>> x, std::int64_t rows,
+              std::int64_t width, Matrix<T> y, bool accumulate) {
+  if constexpr (std::is_same_v<T, Real<T>>) {
+    ops.softmax.scale_rows(rows, width, ones, x, y, accumulate);
+  } else {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      float* from = x.at(r, 0).first;
+      T* to = y.at(r, 0).first;
+      if (accumulate) simd_table().bf16_to_f32.add(to, from, width);
+      simd_table().f32_to_bf16(from, to, width);
+    }
+  }
+}
+
+/// Rows of scratch for `as_real`: none where nothing is widened.
+template <class T>
+constexpr std::int64_t staged(std::int64_t rows) {
+  return std::is_same_v<T, Real<T>> ? 0 : rows;
+}
 
 /// Drops weights of `keys` rows from key `key` of the call on, of the queries from `query` on.
 template <class T>

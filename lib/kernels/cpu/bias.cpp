@@ -6,7 +6,7 @@
 namespace dew::kernels::cpu {
 
 void add_bias(const Tensor& x, const Tensor& bias, const Tensor& y) {
-  visit_float(x.dtype(), [&](auto zero) {
+  visit_compute(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const std::int64_t d = bias.numel();
     const T *px = x.data<T>(), *pb = bias.data<T>();
@@ -22,7 +22,7 @@ void bias_backward(const Tensor& dy, const Target& d_bias, const Tensor& sums) {
   const std::int64_t d = d_bias.into.numel();
   double* first = sums.data<double>();
   clear_sums(sums);
-  visit_float(dy.dtype(), [&](auto zero) {
+  visit_compute(dy.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* in = dy.data<T>();
     const auto& ops = simd_ops<T>();

@@ -29,7 +29,7 @@ void cross_entropy(const Tensor& logits, const Tensor& targets, LogitsGradient g
   visit_float(logits.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* all = logits.data<T>();
-    const auto& ops = simd_ops<T>();
+    const auto& ops = real_ops<T>();
     parallel_rows(tokens, vocabulary * kExpCost, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t t = begin; t < end; ++t) {
         T* row = all + t * vocabulary;

@@ -57,7 +57,7 @@ template <class T>
 RowSum exponentials_of(T* row, std::int64_t columns) {
   const bool weightless =
       std::all_of(row, row + columns, [](T x) { return static_cast<double>(x) == kLowest; });
-  if (!weightless) return simd_ops<T>().exp_row(row, columns);
+  if (!weightless) return real_ops<T>().exp_row(row, columns);
   // Other parts may hold finite logits: e^(-infinity) counts 0, not infinity less infinity.
   std::fill_n(row, columns, T{0});
   return {kLowest, 0};
@@ -115,7 +115,7 @@ void cross_entropy_joined_gradient(const Tensor& all_numbers, std::int64_t index
   visit_float(exponentials.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* all = exponentials.data<T>();
-    const auto& ops = simd_ops<T>();
+    const auto& ops = real_ops<T>();
     parallel_rows(targets.numel(), columns, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t t = begin; t < end; ++t) {
         T* row = all + t * columns;

@@ -11,7 +11,7 @@ DropoutDraw draw_of(const Dropout& dropout, std::int64_t row) {
 void dropout(const Dropout& draw, const TokenPlaces& places, const Tensor& x, const Target& y) {
   constexpr std::int64_t kDrawCost = 4;  // elements of plain arithmetic that take as long
   const std::int64_t d = x.dim(1);
-  visit_float(x.dtype(), [&](auto zero) {
+  visit_compute(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* in = x.data<T>();
     T* out = y.into.data<T>();

@@ -1,7 +1,6 @@
 #include "kernels/cpu/embedding.h"
 
 #include <cstring>
-#include <type_traits>
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/simd/table.h"
@@ -18,14 +17,21 @@ void check_tokens(const Tensor& tokens, std::int64_t vocabulary) {
     DEW_CHECK(token[t] >= 0 && token[t] < vocabulary, t, token[t], vocabulary);
 }
 
-/// y += x.
-template <class T, class R>
-void add_row(const T* x, R* y, std::int64_t n) {
-  if constexpr (std::is_same_v<T, R>) {
-    simd_ops<T>().add(y, x, y, n);
-  } else {
-    simd_table().add_widened(x, y, n);
-  }
+// y += x.
+void add_row(const float* x, float* y, std::int64_t n) {
+  simd_ops<float>().add(y, x, y, n);
+}
+void add_row(const double* x, double* y, std::int64_t n) {
+  simd_ops<double>().add(y, x, y, n);
+}
+void add_row(const float* x, double* y, std::int64_t n) {
+  simd_table().f32_to_f64.add(x, y, n);
+}
+void add_row(const bf16* x, float* y, std::int64_t n) {
+  simd_table().bf16_to_f32.add(x, y, n);
+}
+void add_row(const bf16* x, double* y, std::int64_t n) {
+  simd_table().bf16_to_f64.add(x, y, n);
 }
 
 template <class T, class R>
@@ -73,13 +79,13 @@ void embedding_backward(const Tensor& tokens, const Tensor& dy, const VocabPart&
       std::memset(bytes + begin * width, 0, static_cast<std::size_t>((end - begin) * width));
     });
   }
-  if (dy.dtype() == DType::kF64) {
-    add_rows<double, double>(tokens, dy, part.first, d_table.into);
-  } else if (d_table.into.dtype() == DType::kF64) {
-    add_rows<float, double>(tokens, dy, part.first, d_table.into);
-  } else {
-    add_rows<float, float>(tokens, dy, part.first, d_table.into);
-  }
+  visit_compute(dy.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if (d_table.into.dtype() == DType::kF64)
+      add_rows<T, double>(tokens, dy, part.first, d_table.into);
+    else
+      add_rows<T, Real<T>>(tokens, dy, part.first, d_table.into);
+  });
 }
 
 }  // namespace dew::kernels::cpu

@@ -6,7 +6,7 @@
 namespace dew::kernels::cpu {
 
 void gelu_forward(Gelu kind, const Tensor& x, const Tensor& y) {
-  visit_float(y.dtype(), [&](auto zero) {
+  visit_compute(y.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* px = x.data<T>();
     T* py = y.data<T>();
@@ -18,7 +18,7 @@ void gelu_forward(Gelu kind, const Tensor& x, const Tensor& y) {
 }
 
 void gelu_backward(Gelu kind, const Tensor& x, const Tensor& dy, const Target& dx) {
-  visit_float(dy.dtype(), [&](auto zero) {
+  visit_compute(dy.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T *px = x.data<T>(), *pd = dy.data<T>();
     T* out = dx.into.data<T>();

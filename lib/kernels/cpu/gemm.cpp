@@ -5,10 +5,10 @@
 // contiguous (K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008).
 #include "kernels/cpu/gemm.h"
 
-#include <omp.h>
-
 #include <algorithm>
 
+#include "kernels/cpu/gemm_bf16.h"
+#include "kernels/cpu/gemm_grid.h"
 #include "kernels/cpu/simd/matrix_table.h"
 
 namespace dew::kernels::cpu {
@@ -17,41 +17,8 @@ namespace {
 /// Measured on shapes of decoders: longer inner blocks leave less to load and store, shorter ones stay in the
 /// cache.
 constexpr std::int64_t kMostInner = 512, kBlockRows = 192, kBlockColumns = 1024;
-/// Vectors of a panel of b: as many as the widest inner loop takes at once.
-constexpr std::int64_t kPanelVectors = 4;
-/// Multiplications below which a second thread costs more than it saves.
-constexpr double kParallelProducts = 1 << 18;
-/// Tasks for each thread, so that one that is held up does not hold up all.
-constexpr std::int64_t kTasksPerThread = 2;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 std::int64_t inner_block(std::int64_t k) {
   return ceil_div(k, ceil_div(k, kMostInner));
-}
-
-std::int64_t thread_count(const GemmShape& s) {
-  const double products = static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  return products < kParallelProducts || omp_in_parallel() != 0 ? 1 : omp_get_max_threads();
-}
-
-/// How c is cut into tasks.
-struct Grid {
-  std::int64_t down = 1, across = 1;
-};
-
-/// Each task copies its own part of a and b: of the grids with enough tasks, the one that copies least.
-Grid grid_of(const GemmShape& s, std::int64_t threads, std::int64_t panels) {
-  if (threads == 1) return {};
-  const std::int64_t tasks = threads * kTasksPerThread;
-  Grid best{.down = tasks};
-  for (std::int64_t across = 1; across <= std::min(tasks, panels); ++across) {
-    const Grid grid{.down = ceil_div(tasks, across), .across = across};
-    if (grid.across * s.m + grid.down * s.n < best.across * s.m + best.down * s.n) best = grid;
-  }
-  return best;
 }
 
 /// Copies rows of a far matrix, asking for later rows while it moves one.
@@ -65,11 +32,6 @@ void copy_rows(std::int64_t rows, std::int64_t columns, Matrix<const T> from, Ma
     std::copy_n(from.at(i, 0).first, columns, to.at(i, 0).first);
   }
 }
-
-struct Range {
-  std::int64_t begin, end;
-  std::int64_t size() const { return end - begin; }
-};
 
 /// One product, and the blocks of it that a thread works on.
 template <class T>
@@ -97,7 +59,7 @@ struct Product {
   std::int64_t scratch() const { return ceil_div(scratch_of_a() + scratch_of_b(), 16) * 16; }
 
   /// b's columns [first, ...) as panels of [terms, panel], one after the other.
-  void copy_b(Range columns, Range terms, T* to) const {
+  void copy_b(Span columns, Span terms, T* to) const {
     for (std::int64_t j = columns.begin; j < columns.end; j += panel, to += inner * panel) {
       const std::int64_t width = std::min(panel, columns.end - j);
       if (s.trans_b)
@@ -108,7 +70,7 @@ struct Product {
   }
 
   /// Adds the terms to c, or makes c of the first ones.
-  void add_terms(Range rows, Range columns, Range terms, T* copy_of_a, const T* copy_of_b) const {
+  void add_terms(Span rows, Span columns, Span terms, T* copy_of_a, const T* copy_of_b) const {
     const bool add = s.accumulate || terms.begin > 0;
     for (std::int64_t i = rows.begin; i < rows.end; i += kBlockRows) {
       const std::int64_t count = std::min(kBlockRows, rows.end - i);
@@ -125,13 +87,13 @@ struct Product {
     }
   }
 
-  void run(Range rows, Range columns, T* scratch_begin) const {
+  void run(Span rows, Span columns, T* scratch_begin) const {
     if (rows.size() == 0) return;
     T* copy_of_b = scratch_begin;
     T* copy_of_a = scratch_begin + scratch_of_b();
     for (std::int64_t j = columns.begin; j < columns.end; j += kBlockColumns)
       for (std::int64_t p = 0; p < s.k; p += inner) {
-        const Range block{j, std::min(j + kBlockColumns, columns.end)}, terms{p, std::min(p + inner, s.k)};
+        const Span block{j, std::min(j + kBlockColumns, columns.end)}, terms{p, std::min(p + inner, s.k)};
         copy_b(block, terms, copy_of_b);
         add_terms(rows, block, terms, copy_of_a, copy_of_b);
       }
@@ -142,14 +104,19 @@ struct Product {
 
 std::int64_t gemm_scratch(const GemmShape& shape, DType dtype) {
   if (shape.m == 0 || shape.n == 0 || shape.k == 0) return 0;
+  if (dtype == DType::kBf16) return gemm_bf16_scratch(shape);
   return visit_float(dtype, [&](auto zero) {
     using T = decltype(zero);
-    return thread_count(shape) * Product<T>(shape, nullptr, nullptr, nullptr).scratch();
+    return gemm_threads(shape) * Product<T>(shape, nullptr, nullptr, nullptr).scratch();
   });
 }
 
 void gemm(const GemmShape& shape, const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& scratch) {
   if (shape.m == 0 || shape.n == 0) return;
+  if (a.dtype() == DType::kBf16) {
+    gemm_bf16(shape, a, b, c, scratch);
+    return;
+  }
   visit_float(a.dtype(), [&](auto zero) {
     using T = decltype(zero);
     if (shape.k == 0) {
@@ -157,17 +124,10 @@ void gemm(const GemmShape& shape, const Tensor& a, const Tensor& b, const Tensor
       return;
     }
     const Product<T> product(shape, a.data<T>(), b.data<T>(), c.data<T>());
-    const std::int64_t threads = thread_count(shape), panels = product.panels();
-    const Grid grid = grid_of(shape, threads, panels);
     T* first = scratch.data<T>();
-#pragma omp parallel for num_threads(static_cast <int>(threads)) schedule(dynamic)
-    for (std::int64_t task = 0; task < grid.down * grid.across; ++task) {
-      const std::int64_t i = task / grid.across, j = task % grid.across;
-      const Range rows{shape.m * i / grid.down, shape.m * (i + 1) / grid.down};
-      const Range columns{panels * j / grid.across * product.panel,
-                          std::min(panels * (j + 1) / grid.across * product.panel, shape.n)};
-      product.run(rows, columns, first + omp_get_thread_num() * product.scratch());
-    }
+    for_tasks(shape, product.panel, [&](Span rows, Span columns, int thread) {
+      product.run(rows, columns, first + thread * product.scratch());
+    });
   });
 }
 

@@ -13,13 +13,14 @@ struct GemmShape {
   bool trans_a = false;  ///< a is stored [K, M]
   bool trans_b = false;  ///< b is stored [N, K]
   bool accumulate = false;
+  bool wide = false;  ///< of bf16 factors: c is f32
 };
 
 }  // namespace dew::kernels
 
 namespace dew::kernels::cpu {
 
-/// Elements of scratch of one call: for each thread a block of a and of b.
+/// Elements of scratch of one call, of the real type of `dtype`: for each thread a block of a and of b.
 std::int64_t gemm_scratch(const GemmShape& shape, DType dtype);
 
 void gemm(const GemmShape& shape, const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& scratch);

@@ -9,21 +9,22 @@ namespace {
 
 /// [T, 2] as one Moments a token.
 template <class T>
-Moments<T>* moments_of(const Tensor& moments) {
-  static_assert(sizeof(Moments<T>) == 2 * sizeof(T));
-  return reinterpret_cast<Moments<T>*>(moments.data<T>());
+Moments<Real<T>>* moments_of(const Tensor& moments) {
+  using R = Real<T>;
+  static_assert(sizeof(Moments<R>) == 2 * sizeof(R));
+  return reinterpret_cast<Moments<R>*>(moments.data<R>());
 }
 
 }  // namespace
 
 void layer_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
                         const Tensor& y, const Tensor& moments) {
-  visit_float(x.dtype(), [&](auto zero) {
+  visit_compute(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const std::int64_t d = weight.numel();
     const T *px = x.data<T>(), *pw = weight.data<T>(), *pb = bias.defined() ? bias.data<T>() : nullptr;
     T* py = y.data<T>();
-    Moments<T>* out = moments_of<T>(moments);
+    Moments<Real<T>>* out = moments_of<T>(moments);
     const auto& ops = simd_ops<T>();
     parallel_rows(moments.numel() / 2, d, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t t = begin; t < end; ++t)
@@ -40,10 +41,10 @@ void layer_norm_backward(const Tensor& x, const Tensor& weight, const Tensor& mo
   double *sums = weight_sums.data<double>(), *shifts = biased ? bias_sums.data<double>() : nullptr;
   clear_sums(weight_sums);
   if (biased) clear_sums(bias_sums);
-  visit_float(x.dtype(), [&](auto zero) {
+  visit_compute(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T *px = x.data<T>(), *pw = weight.data<T>(), *pd = dy.data<T>();
-    const Moments<T>* kept = moments_of<T>(moments);
+    const Moments<Real<T>>* kept = moments_of<T>(moments);
     T* out = dx.into.data<T>();
     const auto& ops = simd_ops<T>();
     for_row_blocks(rows, d, [&](std::int64_t row, std::int64_t count, std::int64_t chunk) {

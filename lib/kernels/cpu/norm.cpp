@@ -7,11 +7,12 @@ namespace dew::kernels::cpu {
 
 void rms_norm_forward(const Tensor& x, const Tensor& weight, double eps, const Tensor& y,
                       const Tensor& inverse_rms) {
-  visit_float(x.dtype(), [&](auto zero) {
+  visit_compute(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const std::int64_t d = weight.numel();
     const T *px = x.data<T>(), *pw = weight.data<T>();
-    T *py = y.data<T>(), *pr = inverse_rms.data<T>();
+    T* py = y.data<T>();
+    Real<T>* pr = inverse_rms.data<Real<T>>();
     const auto& ops = simd_ops<T>();
     parallel_rows(inverse_rms.numel(), d, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t t = begin; t < end; ++t) pr[t] = ops.rms_forward(px + t * d, pw, eps, py + t * d, d);
@@ -24,9 +25,10 @@ void rms_norm_backward(const Tensor& x, const Tensor& weight, const Tensor& inve
   const std::int64_t d = weight.numel(), rows = inverse_rms.numel();
   double* first = sums.data<double>();
   clear_sums(sums);
-  visit_float(x.dtype(), [&](auto zero) {
+  visit_compute(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const T *px = x.data<T>(), *pw = weight.data<T>(), *pr = inverse_rms.data<T>(), *pd = dy.data<T>();
+    const T *px = x.data<T>(), *pw = weight.data<T>(), *pd = dy.data<T>();
+    const Real<T>* pr = inverse_rms.data<Real<T>>();
     T* out = dx.into.data<T>();
     const auto& ops = simd_ops<T>();
     for_row_blocks(rows, d, [&](std::int64_t row, std::int64_t count, std::int64_t chunk) {

@@ -6,6 +6,7 @@
 namespace dew::kernels::cpu {
 
 void add(const Tensor& a, const Tensor& b, const Tensor& y);
+void cast(const Tensor& source, const Tensor& target);
 void scale(const Tensor& x, double factor);
 void lerp(const Tensor& average, const Tensor& value, double decay);
 void swiglu_forward(const Tensor& gate, const Tensor& up, const Tensor& y);

@@ -33,7 +33,7 @@ void sum_of_squares(const Tensor& x, double& sum) {
   visit_float(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* in = x.data<T>();
-    const auto& ops = simd_ops<T>();
+    const auto& ops = real_ops<T>();
     parallel_rows(chunks, kSumChunk, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t c = begin; c < end; ++c)
         partial[static_cast<std::size_t>(c)] =
@@ -49,7 +49,7 @@ void sum_in_order(std::span<const Tensor> terms, const Tensor& y, bool accumulat
     sum_words(terms, y, accumulate);
     return;
   }
-  visit_float(y.dtype(), [&](auto zero) {
+  visit_compute(y.dtype(), [&](auto zero) {
     using T = decltype(zero);
     std::vector<const T*> in;
     for (const Tensor& term : terms) in.push_back(term.data<T>());

@@ -38,15 +38,16 @@ void rope(const Tensor& x, const Tensor& table, const Tensor& rows, RopeDirectio
   for (std::int64_t t = 0; row != nullptr && t < rows.numel(); ++t)
     DEW_CHECK(row[t] >= 0 && row[t] < table.dim(0), t, row[t], table.shape());
   const std::int64_t length = x.dim(1), heads = x.dim(2), width = x.dim(3);
-  visit_float(x.dtype(), [&](auto zero) {
+  visit_compute(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const T *in = x.data<T>(), *angles = table.data<T>();
+    const T* in = x.data<T>();
+    const Real<T>* angles = table.data<Real<T>>();
     T* out = y.into.data<T>();
     const auto& ops = simd_ops<T>();
     const bool inverse = direction == RopeDirection::kInverse;
     parallel_rows(x.dim(0) * length, heads * width, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t t = begin; t < end; ++t) {
-        const T* cosine = angles + (row != nullptr ? row[t] : t % length) * width;
+        const Real<T>* cosine = angles + (row != nullptr ? row[t] : t % length) * width;
         const std::int64_t at = t * heads * width;
         ops.rope_heads(in + at, cosine, cosine + width / 2, inverse, out + at, y.accumulate, heads,
                        width / 2);

@@ -17,7 +17,7 @@ void copy_strided(const std::array<std::int64_t, 4>& extents, const StridedView&
                        i = row / extents[2] / extents[1];
     return view.offset + i * view.strides[0] + j * view.strides[1] + k * view.strides[2];
   };
-  visit_float(from.tensor.dtype(), [&](auto zero) {
+  visit_compute(from.tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* source = from.tensor.data<T>();
     T* target = to.tensor.data<T>();
@@ -38,25 +38,27 @@ void copy_strided(const std::array<std::int64_t, 4>& extents, const StridedView&
 void merge_attention(const Tensor& o_part, const Tensor& log_sum_exp_part, const Tensor& o,
                      const Tensor& log_sum_exp) {
   const std::int64_t queries = o.dim(1), heads = o.dim(2), width = o.dim(3);
-  visit_float(o.dtype(), [&](auto zero) {
+  visit_compute(o.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* part = o_part.data<T>();
-    const T* part_sums = log_sum_exp_part.data<T>();
+    using R = Real<T>;
+    const R* part_sums = log_sum_exp_part.data<R>();
     T* whole = o.data<T>();
-    T* sums = log_sum_exp.data<T>();
+    R* sums = log_sum_exp.data<R>();
     parallel_rows(o.dim(0) * queries * heads, width, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const std::int64_t h = row % heads, l = row / heads % queries, b = row / heads / queries;
         const std::int64_t at = (b * heads + h) * queries + l;
-        const T other = part_sums[at];
-        if (other == -std::numeric_limits<T>::infinity()) continue;  // it saw no key
-        const T own = sums[at], most = std::max(own, other);
+        const R other = part_sums[at];
+        if (other == -std::numeric_limits<R>::infinity()) continue;  // it saw no key
+        const R own = sums[at], most = std::max(own, other);
         // Shares of their own sum: they add up to 1 whatever the size of the sums' logarithms.
-        const T weight = std::exp(own - most), other_weight = std::exp(other - most);
-        const T both = weight + other_weight, keep = weight / both, take = other_weight / both;
+        const R weight = std::exp(own - most), other_weight = std::exp(other - most);
+        const R both = weight + other_weight, keep = weight / both, take = other_weight / both;
         T* y = whole + row * width;
         const T* x = part + row * width;
-        for (std::int64_t i = 0; i < width; ++i) y[i] = keep * y[i] + take * x[i];
+        for (std::int64_t i = 0; i < width; ++i)
+          y[i] = static_cast<T>(keep * static_cast<R>(y[i]) + take * static_cast<R>(x[i]));
         sums[at] = most + std::log(both);
       }
     });

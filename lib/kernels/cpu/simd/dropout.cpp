@@ -5,7 +5,8 @@ namespace dew::kernels::cpu::DEW_ISA {
 
 namespace {
 
-constexpr std::int64_t kGroup = 32;  ///< draws of eight Philox blocks, four each
+constexpr std::uint64_t kGroup = 32;  ///< draws of eight Philox blocks, four each
+constexpr std::int64_t kRoom = 16;    ///< behind them, so that whole vectors may be read
 
 /// A word below 2^32 as a double, exactly.
 [[gnu::always_inline]] inline VecD as_number(Words word) {
@@ -24,10 +25,10 @@ constexpr std::int64_t kGroup = 32;  ///< draws of eight Philox blocks, four eac
     store(out + w * VecD::kLanes, select(as_number(all[w]) < bound, zero<double>(), scale));
 }
 
-[[gnu::always_inline]] inline void times(const float* x, const double* f, float* y, bool accumulate,
-                                         std::int64_t n) {
-  for_vectors<float>(n, [=](std::int64_t i, auto part) {
-    const LanePair pair = load_pair(f + i, part);
+template <class T>
+[[gnu::always_inline]] inline void times(const T* x, const double* f, T* y, bool accumulate, std::int64_t n) {
+  for_vectors<T>(n, [=](std::int64_t i, auto part) {
+    const LanePair pair = load_pair(f + i, AllLanes{});
     const VecF product = load(x + i, part) * narrow(pair.low, pair.high);
     store(y + i, accumulate ? load(y + i, part) + product : product, part);
   });
@@ -35,7 +36,7 @@ constexpr std::int64_t kGroup = 32;  ///< draws of eight Philox blocks, four eac
 [[gnu::always_inline]] inline void times(const double* x, const double* f, double* y, bool accumulate,
                                          std::int64_t n) {
   for_vectors<double>(n, [=](std::int64_t i, auto part) {
-    const VecD product = load(x + i, part) * load(f + i, part);
+    const VecD product = load(x + i, part) * load(f + i);
     store(y + i, accumulate ? load(y + i, part) + product : product, part);
   });
 }
@@ -45,10 +46,13 @@ constexpr std::int64_t kGroup = 32;  ///< draws of eight Philox blocks, four eac
 template <class T>
 void dropout_line(const DropoutDraw& draw, std::int64_t line, std::int64_t begin, const T* x, T* y,
                   bool accumulate, std::int64_t n) {
-  double buffer[kGroup];
+  double buffer[kGroup + kRoom] = {};
   for (std::int64_t done = 0; done < n;) {
-    const std::int64_t at = begin + done, group = at / kGroup, inside = at - group * kGroup;
-    const std::int64_t count = n - done < kGroup - inside ? n - done : kGroup - inside;
+    const std::uint64_t at = static_cast<std::uint64_t>(begin + done);
+    const std::int64_t inside = static_cast<std::int64_t>(at % kGroup),
+                       group = static_cast<std::int64_t>(at / kGroup);
+    const std::int64_t room = static_cast<std::int64_t>(kGroup) - inside;
+    const std::int64_t count = n - done < room ? n - done : room;
     factors(draw, line, group, buffer);
     times(x + done, buffer + inside, y + done, accumulate, count);
     done += count;
@@ -58,6 +62,9 @@ void dropout_line(const DropoutDraw& draw, std::int64_t line, std::int64_t begin
 template void dropout_line(const DropoutDraw&, std::int64_t, std::int64_t, const float*, float*, bool,
                            std::int64_t);
 template void dropout_line(const DropoutDraw&, std::int64_t, std::int64_t, const double*, double*, bool,
+                           std::int64_t);
+
+template void dropout_line(const DropoutDraw&, std::int64_t, std::int64_t, const bf16*, bf16*, bool,
                            std::int64_t);
 
 }  // namespace dew::kernels::cpu::DEW_ISA

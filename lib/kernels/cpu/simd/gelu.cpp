@@ -31,25 +31,25 @@ constexpr double kErfcD[] = {
 }
 
 template <class T>
-[[gnu::always_inline]] inline Vec<T> constant(double x) {
+[[gnu::always_inline]] inline Lanes<T> constant(double x) {
   return broadcast(static_cast<T>(x));
 }
 
 /// A value and its derivative.
 template <class T>
 struct Curve {
-  Vec<T> value, slope;
+  Lanes<T> value, slope;
 };
 
 /// x Phi(x), Phi the distribution of a standard normal (arXiv:1606.08415, eq. 1).
 template <class T>
 struct ExactGelu {
-  [[gnu::always_inline]] static Curve<T> at(Vec<T> x) {
-    const Vec<T> z = abs(x) * constant<T>(0.70710678118654752440), two = constant<T>(2);
-    const Vec<T> t = two / (two + z), fit = erfc_polynomial(fma(two, t, constant<T>(-1)));
-    const Vec<T> tail = constant<T>(0.5) * t * exp(fma(-z, z, fit));  // Phi(-|x|)
-    const Vec<T> phi = select(x < zero<T>(), tail, constant<T>(1) - tail);
-    const Vec<T> density = constant<T>(0.39894228040143267794) * exp(-(z * z));
+  [[gnu::always_inline]] static Curve<T> at(Lanes<T> x) {
+    const Lanes<T> z = abs(x) * constant<T>(0.70710678118654752440), two = constant<T>(2);
+    const Lanes<T> t = two / (two + z), fit = erfc_polynomial(fma(two, t, constant<T>(-1)));
+    const Lanes<T> tail = constant<T>(0.5) * t * exp(fma(-z, z, fit));  // Phi(-|x|)
+    const Lanes<T> phi = select(x < zero<T>(), tail, constant<T>(1) - tail);
+    const Lanes<T> density = constant<T>(0.39894228040143267794) * exp(-(z * z));
     return {x * phi, fma(x, density, phi)};
   }
 };
@@ -57,10 +57,10 @@ struct ExactGelu {
 /// The tanh form of the same paper: x (1 + tanh u) / 2 = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3).
 template <class T>
 struct TanhGelu {
-  [[gnu::always_inline]] static Curve<T> at(Vec<T> x) {
-    const Vec<T> cubic = constant<T>(0.044715) * x * x, twice = constant<T>(1.59576912160573071176);
-    const Vec<T> one = constant<T>(1), s = sigmoid(twice * fma(x, cubic, x));
-    const Vec<T> inner = twice * fma(constant<T>(3), cubic, one);  // d(2 u) / dx
+  [[gnu::always_inline]] static Curve<T> at(Lanes<T> x) {
+    const Lanes<T> cubic = constant<T>(0.044715) * x * x, twice = constant<T>(1.59576912160573071176);
+    const Lanes<T> one = constant<T>(1), s = sigmoid(twice * fma(x, cubic, x));
+    const Lanes<T> inner = twice * fma(constant<T>(3), cubic, one);  // d(2 u) / dx
     return {x * s, fma(x * s * (one - s), inner, s)};
   }
 };
@@ -74,7 +74,7 @@ template <class T, class Gelu>
 template <class T, class Gelu>
 [[gnu::always_inline]] inline void backward(const T* x, const T* dy, T* dx, bool accumulate, std::int64_t n) {
   for_vectors<T>(n, [=](std::int64_t i, auto part) {
-    const Vec<T> result = load(dy + i, part) * Gelu::at(load(x + i, part)).slope;
+    const Lanes<T> result = load(dy + i, part) * Gelu::at(load(x + i, part)).slope;
     store(dx + i, accumulate ? load(dx + i, part) + result : result, part);
   });
 }
@@ -84,22 +84,25 @@ template <class T, class Gelu>
 template <class T>
 void gelu_forward(bool exact, const T* x, T* y, std::int64_t n) {
   if (exact)
-    forward<T, ExactGelu<T>>(x, y, n);
+    forward<T, ExactGelu<Real<T>>>(x, y, n);
   else
-    forward<T, TanhGelu<T>>(x, y, n);
+    forward<T, TanhGelu<Real<T>>>(x, y, n);
 }
 
 template <class T>
 void gelu_backward(bool exact, const T* x, const T* dy, T* dx, bool accumulate, std::int64_t n) {
   if (exact)
-    backward<T, ExactGelu<T>>(x, dy, dx, accumulate, n);
+    backward<T, ExactGelu<Real<T>>>(x, dy, dx, accumulate, n);
   else
-    backward<T, TanhGelu<T>>(x, dy, dx, accumulate, n);
+    backward<T, TanhGelu<Real<T>>>(x, dy, dx, accumulate, n);
 }
 
 template void gelu_forward(bool, const float*, float*, std::int64_t);
 template void gelu_forward(bool, const double*, double*, std::int64_t);
 template void gelu_backward(bool, const float*, const float*, float*, bool, std::int64_t);
 template void gelu_backward(bool, const double*, const double*, double*, bool, std::int64_t);
+
+template void gelu_forward(bool, const bf16*, bf16*, std::int64_t);
+template void gelu_backward(bool, const bf16*, const bf16*, bf16*, bool, std::int64_t);
 
 }  // namespace dew::kernels::cpu::DEW_ISA

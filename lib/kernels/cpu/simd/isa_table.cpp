@@ -7,13 +7,9 @@ namespace {
 template <class T>
 constexpr SimdOps<T> kOps{
     .add = add<T>,
-    .exp = exp<T>,
-    .scale = scale<T>,
-    .lerp = lerp<T>,
     .swiglu_forward = swiglu_forward<T>,
     .swiglu_backward = swiglu_backward<T>,
     .sum_in_order = sum_in_order<T>,
-    .sum_of_squares = sum_of_squares<T>,
     .rms_forward = rms_forward<T>,
     .rms_backward = rms_backward<T>,
     .rms_weight_rows = rms_weight_rows<T>,
@@ -25,15 +21,35 @@ constexpr SimdOps<T> kOps{
     .gelu_backward = gelu_backward<T>,
     .dropout_line = dropout_line<T>,
     .rope_heads = rope_heads<T>,
+};
+
+template <class T>
+constexpr RealOps<T> kRealOps{
+    .exp = exp<T>,
+    .scale = scale<T>,
+    .lerp = lerp<T>,
+    .sum_of_squares = sum_of_squares<T>,
     .log_sum_exp_row = log_sum_exp_row<T>,
     .exp_row = exp_row<T>,
     .adamw = adamw<T>,
     .fill_normal = fill_normal<T>,
 };
 
+template <class From, class To>
+constexpr Conversions<From, To> kConversions{.add = add_widened<From, To>, .cast = cast<From, To>};
+
 }  // namespace
 
 extern const SimdTable kTable;
-constexpr SimdTable kTable{.f32 = kOps<float>, .f64 = kOps<double>, .add_widened = add_widened};
+constexpr SimdTable kTable{.f32 = kOps<float>,
+                           .f64 = kOps<double>,
+                           .stored_bf16 = kOps<bf16>,
+                           .real_f32 = kRealOps<float>,
+                           .real_f64 = kRealOps<double>,
+                           .f32_to_f64 = kConversions<float, double>,
+                           .bf16_to_f32 = kConversions<bf16, float>,
+                           .bf16_to_f64 = kConversions<bf16, double>,
+                           .f32_to_bf16 = cast<float, bf16>,
+                           .f64_to_bf16 = cast<double, bf16>};
 
 }  // namespace dew::kernels::cpu::DEW_ISA

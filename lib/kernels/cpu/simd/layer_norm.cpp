@@ -4,21 +4,21 @@
 namespace dew::kernels::cpu::DEW_ISA {
 
 template <class T>
-Moments<T> layer_norm_forward(const T* x, const T* w, const T* b, double eps, T* y, std::int64_t d) {
-  const T sum =
-      sum_row<T>(d, [=](std::int64_t i, Vec<T> total, auto part) { return total + load(x + i, part); });
-  const T mean = static_cast<T>(static_cast<double>(sum) / static_cast<double>(d));
-  const Vec<T> m = broadcast(mean);
+Moments<Real<T>> layer_norm_forward(const T* x, const T* w, const T* b, double eps, T* y, std::int64_t d) {
+  const Real<T> sum =
+      sum_row<T>(d, [=](std::int64_t i, Lanes<T> total, auto part) { return total + load(x + i, part); });
+  const Real<T> mean = static_cast<Real<T>>(static_cast<double>(sum) / static_cast<double>(d));
+  const Lanes<T> m = broadcast(mean);
   // Lanes past the end are filled with the mean: they add nothing.
-  const T squares = sum_row<T>(d, [=](std::int64_t i, Vec<T> total, auto part) {
-    const Vec<T> v = load(x + i, part, mean) - m;
+  const Real<T> squares = sum_row<T>(d, [=](std::int64_t i, Lanes<T> total, auto part) {
+    const Lanes<T> v = load(x + i, part, mean) - m;
     return fma(v, v, total);
   });
   const double variance = static_cast<double>(squares) / static_cast<double>(d);
-  const T inverse = static_cast<T>(1.0 / __builtin_sqrt(variance + eps));
-  const Vec<T> r = broadcast(inverse);
+  const Real<T> inverse = static_cast<Real<T>>(1.0 / __builtin_sqrt(variance + eps));
+  const Lanes<T> r = broadcast(inverse);
   for_vectors<T>(d, [=](std::int64_t i, auto part) {
-    const Vec<T> scaled = (load(x + i, part) - m) * r * load(w + i, part);
+    const Lanes<T> scaled = (load(x + i, part) - m) * r * load(w + i, part);
     store(y + i, b != nullptr ? scaled + load(b + i, part) : scaled, part);
   });
   return {mean, inverse};
@@ -26,28 +26,30 @@ Moments<T> layer_norm_forward(const T* x, const T* w, const T* b, double eps, T*
 
 // With n = (x - mean) r and g = dy w: dx = r (g - mean(g) - n mean(g n)).
 template <class T>
-void layer_norm_backward(const T* x, const T* w, Moments<T> moments, const T* dy, T* dx, bool accumulate,
-                         std::int64_t d) {
-  const Vec<T> m = broadcast(moments.mean), r = broadcast(moments.inverse);
-  const T sum = sum_row<T>(d, [=](std::int64_t i, Vec<T> total, auto part) {
+void layer_norm_backward(const T* x, const T* w, Moments<Real<T>> moments, const T* dy, T* dx,
+                         bool accumulate, std::int64_t d) {
+  const Lanes<T> m = broadcast(moments.mean), r = broadcast(moments.inverse);
+  const Real<T> sum = sum_row<T>(d, [=](std::int64_t i, Lanes<T> total, auto part) {
     return fma(load(dy + i, part), load(w + i, part), total);
   });
-  const T dot = sum_row<T>(d, [=](std::int64_t i, Vec<T> total, auto part) {
+  const Real<T> dot = sum_row<T>(d, [=](std::int64_t i, Lanes<T> total, auto part) {
     return fma(load(dy + i, part) * load(w + i, part), (load(x + i, part) - m) * r, total);
   });
-  const Vec<T> shift = broadcast(sum / static_cast<T>(d)), pull = broadcast(dot / static_cast<T>(d));
+  const Lanes<T> shift = broadcast(sum / static_cast<Real<T>>(d)),
+                 pull = broadcast(dot / static_cast<Real<T>>(d));
   for_vectors<T>(d, [=](std::int64_t i, auto part) {
-    const Vec<T> g = load(dy + i, part) * load(w + i, part), n = (load(x + i, part) - m) * r;
-    const Vec<T> result = r * (g - shift - n * pull);
+    const Lanes<T> g = load(dy + i, part) * load(w + i, part), n = (load(x + i, part) - m) * r;
+    const Lanes<T> result = r * (g - shift - n * pull);
     store(dx + i, accumulate ? load(dx + i, part) + result : result, part);
   });
 }
 
 template <class T>
-void layer_norm_weight_rows(const T* x, const Moments<T>* moments, const T* dy, std::int64_t rows,
+void layer_norm_weight_rows(const T* x, const Moments<Real<T>>* moments, const T* dy, std::int64_t rows,
                             double* sums, std::int64_t d) {
   add_rows_of(x, rows, d, sums, [=](std::int64_t t, std::int64_t j, auto part) {
-    const Vec<T> n = (load(x + t * d + j, part) - broadcast(moments[t].mean)) * broadcast(moments[t].inverse);
+    const Lanes<T> n =
+        (load(x + t * d + j, part) - broadcast(moments[t].mean)) * broadcast(moments[t].inverse);
     return load(dy + t * d + j, part) * n;
   });
 }
@@ -58,14 +60,15 @@ void sum_rows(const T* x, std::int64_t rows, double* sums, std::int64_t d) {
               [=](std::int64_t t, std::int64_t j, auto part) { return load(x + t * d + j, part); });
 }
 
-#define DEW_INSTANTIATE(T)                                                                             \
-  template Moments<T> layer_norm_forward(const T*, const T*, const T*, double, T*, std::int64_t);      \
-  template void layer_norm_backward(const T*, const T*, Moments<T>, const T*, T*, bool, std::int64_t); \
-  template void layer_norm_weight_rows(const T*, const Moments<T>*, const T*, std::int64_t, double*,   \
-                                       std::int64_t);                                                  \
+#define DEW_INSTANTIATE(T)                                                                                   \
+  template Moments<Real<T>> layer_norm_forward(const T*, const T*, const T*, double, T*, std::int64_t);      \
+  template void layer_norm_backward(const T*, const T*, Moments<Real<T>>, const T*, T*, bool, std::int64_t); \
+  template void layer_norm_weight_rows(const T*, const Moments<Real<T>>*, const T*, std::int64_t, double*,   \
+                                       std::int64_t);                                                        \
   template void sum_rows(const T*, std::int64_t, double*, std::int64_t);
 DEW_INSTANTIATE(float)
 DEW_INSTANTIATE(double)
+DEW_INSTANTIATE(bf16)
 #undef DEW_INSTANTIATE
 
 }  // namespace dew::kernels::cpu::DEW_ISA

@@ -27,23 +27,27 @@ void sum_in_order(const T* const* terms, std::int64_t count, T* y, bool accumula
                   std::int64_t end);
 template <class T>
 double sum_of_squares(const T* x, std::int64_t n);
-void add_widened(const float* x, double* y, std::int64_t n);
+template <class T, class R>
+void add_widened(const T* x, R* y, std::int64_t n);
+template <class From, class To>
+void cast(const From* x, To* y, std::int64_t n);
 
 template <class T>
-T rms_forward(const T* x, const T* w, double eps, T* y, std::int64_t d);
+Real<T> rms_forward(const T* x, const T* w, double eps, T* y, std::int64_t d);
 template <class T>
-void rms_backward(const T* x, const T* w, T inverse_rms, const T* dy, T* dx, bool accumulate, std::int64_t d);
+void rms_backward(const T* x, const T* w, Real<T> inverse_rms, const T* dy, T* dx, bool accumulate,
+                  std::int64_t d);
 template <class T>
-void rms_weight_rows(const T* x, const T* inverse_rms, const T* dy, std::int64_t rows, double* sums,
+void rms_weight_rows(const T* x, const Real<T>* inverse_rms, const T* dy, std::int64_t rows, double* sums,
                      std::int64_t d);
 
 template <class T>
-Moments<T> layer_norm_forward(const T* x, const T* w, const T* b, double eps, T* y, std::int64_t d);
+Moments<Real<T>> layer_norm_forward(const T* x, const T* w, const T* b, double eps, T* y, std::int64_t d);
 template <class T>
-void layer_norm_backward(const T* x, const T* w, Moments<T> moments, const T* dy, T* dx, bool accumulate,
-                         std::int64_t d);
+void layer_norm_backward(const T* x, const T* w, Moments<Real<T>> moments, const T* dy, T* dx,
+                         bool accumulate, std::int64_t d);
 template <class T>
-void layer_norm_weight_rows(const T* x, const Moments<T>* moments, const T* dy, std::int64_t rows,
+void layer_norm_weight_rows(const T* x, const Moments<Real<T>>* moments, const T* dy, std::int64_t rows,
                             double* sums, std::int64_t d);
 template <class T>
 void sum_rows(const T* x, std::int64_t rows, double* sums, std::int64_t d);
@@ -58,7 +62,7 @@ void dropout_line(const DropoutDraw& draw, std::int64_t line, std::int64_t begin
                   bool accumulate, std::int64_t n);
 
 template <class T>
-void rope_heads(const T* x, const T* cosine, const T* sine, bool inverse, T* y, bool accumulate,
+void rope_heads(const T* x, const Real<T>* cosine, const Real<T>* sine, bool inverse, T* y, bool accumulate,
                 std::int64_t heads, std::int64_t half);
 
 template <class T>

@@ -16,15 +16,15 @@ void exp(const T* x, T* y, std::int64_t n) {
 
 template <class T>
 void scale(T* x, double factor, std::int64_t n) {
-  const Vec<T> f = broadcast(static_cast<T>(factor));
+  const Lanes<T> f = broadcast(static_cast<T>(factor));
   for_vectors<T>(n, [=](std::int64_t i, auto part) { store(x + i, load(x + i, part) * f, part); });
 }
 
 template <class T>
 void lerp(T* average, const T* value, double weight, std::int64_t n) {
-  const Vec<T> w = broadcast(static_cast<T>(weight));
+  const Lanes<T> w = broadcast(static_cast<T>(weight));
   for_vectors<T>(n, [=](std::int64_t i, auto part) {
-    const Vec<T> a = load(average + i, part);
+    const Lanes<T> a = load(average + i, part);
     store(average + i, fma(w, load(value + i, part) - a, a), part);
   });
 }
@@ -32,7 +32,7 @@ void lerp(T* average, const T* value, double weight, std::int64_t n) {
 template <class T>
 void swiglu_forward(const T* gate, const T* up, T* y, std::int64_t n) {
   for_vectors<T>(n, [=](std::int64_t i, auto part) {
-    const Vec<T> g = load(gate + i, part);
+    const Lanes<T> g = load(gate + i, part);
     store(y + i, g * sigmoid(g) * load(up + i, part), part);
   });
 }
@@ -40,7 +40,7 @@ void swiglu_forward(const T* gate, const T* up, T* y, std::int64_t n) {
 namespace {
 
 template <class T, class Part>
-[[gnu::always_inline]] inline void put(T* p, Vec<T> x, bool accumulate, Part part) {
+[[gnu::always_inline]] inline void put(T* p, Lanes<T> x, bool accumulate, Part part) {
   store(p, accumulate ? load(p, part) + x : x, part);
 }
 
@@ -49,12 +49,12 @@ template <class T, class Part>
 template <class T>
 void swiglu_backward(const T* gate, const T* up, const T* dy, T* d_gate, bool add_gate, T* d_up, bool add_up,
                      std::int64_t n) {
-  const Vec<T> one = broadcast(T{1});
+  const Lanes<T> one = broadcast(Real<T>{1});
   for_vectors<T>(n, [=](std::int64_t i, auto part) {
-    const Vec<T> g = load(gate + i, part), u = load(up + i, part), d = load(dy + i, part);
-    const Vec<T> s = sigmoid(g);
+    const Lanes<T> g = load(gate + i, part), u = load(up + i, part), d = load(dy + i, part);
+    const Lanes<T> s = sigmoid(g);
     // d/dg of g s(g) is s + g s (1 - s).
-    const Vec<T> slope = fma(g * s, one - s, s);
+    const Lanes<T> slope = fma(g * s, one - s, s);
     put(d_gate + i, d * u * slope, add_gate, part);
     put(d_up + i, d * (g * s), add_up, part);
   });
@@ -74,5 +74,9 @@ template void swiglu_backward(const float*, const float*, const float*, float*, 
                               std::int64_t);
 template void swiglu_backward(const double*, const double*, const double*, double*, bool, double*, bool,
                               std::int64_t);
+
+template void add(const bf16*, const bf16*, bf16*, std::int64_t);
+template void swiglu_forward(const bf16*, const bf16*, bf16*, std::int64_t);
+template void swiglu_backward(const bf16*, const bf16*, const bf16*, bf16*, bool, bf16*, bool, std::int64_t);
 
 }  // namespace dew::kernels::cpu::DEW_ISA

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/bfloat16.h"
 #include "kernels/cpu/simd/isa.h"
 
 namespace dew::kernels::cpu {
@@ -42,37 +43,34 @@ struct DropoutDraw {
   double scale = 1;  ///< of what stays
 };
 
-/// Loops over T = float or double. n counts elements; arrays are unaligned and do not overlap unless said so.
+/// Loops over numbers stored as T = float, double or bf16 and computed in Real<T>. n counts elements; arrays
+/// are unaligned and do not overlap unless said so.
 template <class T>
 struct SimdOps {
   /// y = a + b; y may be a or b.
   void (*add)(const T* a, const T* b, T* y, std::int64_t n);
-  void (*exp)(const T* x, T* y, std::int64_t n);
-  void (*scale)(T* x, double factor, std::int64_t n);
-  /// average += weight (value - average).
-  void (*lerp)(T* average, const T* value, double weight, std::int64_t n);
   void (*swiglu_forward)(const T* gate, const T* up, T* y, std::int64_t n);
   void (*swiglu_backward)(const T* gate, const T* up, const T* dy, T* d_gate, bool add_gate, T* d_up,
                           bool add_up, std::int64_t n);
   /// y = (y if `accumulate`) + terms[0] + ... in that order, elements [begin, end); y may be terms[0].
   void (*sum_in_order)(const T* const* terms, std::int64_t count, T* y, bool accumulate, std::int64_t begin,
                        std::int64_t end);
-  double (*sum_of_squares)(const T* x, std::int64_t n);
 
   /// One row of D: y = x w / sqrt(mean(x^2) + eps); returns the inverse root.
-  T (*rms_forward)(const T* x, const T* w, double eps, T* y, std::int64_t d);
-  void (*rms_backward)(const T* x, const T* w, T inverse_rms, const T* dy, T* dx, bool accumulate,
+  Real<T> (*rms_forward)(const T* x, const T* w, double eps, T* y, std::int64_t d);
+  void (*rms_backward)(const T* x, const T* w, Real<T> inverse_rms, const T* dy, T* dx, bool accumulate,
                        std::int64_t d);
   /// sums[j] += dy x inverse_rms of each row, row after row. x, dy [rows, d]; sums [d] f64.
-  void (*rms_weight_rows)(const T* x, const T* inverse_rms, const T* dy, std::int64_t rows, double* sums,
-                          std::int64_t d);
+  void (*rms_weight_rows)(const T* x, const Real<T>* inverse_rms, const T* dy, std::int64_t rows,
+                          double* sums, std::int64_t d);
 
   /// One row of D: y = (x - mean) / sqrt(variance + eps) w + b; b may be null.
-  Moments<T> (*layer_norm_forward)(const T* x, const T* w, const T* b, double eps, T* y, std::int64_t d);
-  void (*layer_norm_backward)(const T* x, const T* w, Moments<T> moments, const T* dy, T* dx, bool accumulate,
-                              std::int64_t d);
+  Moments<Real<T>> (*layer_norm_forward)(const T* x, const T* w, const T* b, double eps, T* y,
+                                         std::int64_t d);
+  void (*layer_norm_backward)(const T* x, const T* w, Moments<Real<T>> moments, const T* dy, T* dx,
+                              bool accumulate, std::int64_t d);
   /// sums[j] += dy (x - mean) inverse of each row, row after row.
-  void (*layer_norm_weight_rows)(const T* x, const Moments<T>* moments, const T* dy, std::int64_t rows,
+  void (*layer_norm_weight_rows)(const T* x, const Moments<Real<T>>* moments, const T* dy, std::int64_t rows,
                                  double* sums, std::int64_t d);
   /// sums[j] += x of each row, row after row. x [rows, d].
   void (*sum_rows)(const T* x, std::int64_t rows, double* sums, std::int64_t d);
@@ -87,8 +85,18 @@ struct SimdOps {
 
   /// Turns `heads` heads of 2 half elements by angles given by cos and sin [half]; y may be x unless
   /// `accumulate`.
-  void (*rope_heads)(const T* x, const T* cosine, const T* sine, bool inverse, T* y, bool accumulate,
-                     std::int64_t heads, std::int64_t half);
+  void (*rope_heads)(const T* x, const Real<T>* cosine, const Real<T>* sine, bool inverse, T* y,
+                     bool accumulate, std::int64_t heads, std::int64_t half);
+};
+
+/// Loops over T = float or double alone: what masters, optimizers and losses need.
+template <class T>
+struct RealOps {
+  void (*exp)(const T* x, T* y, std::int64_t n);
+  void (*scale)(T* x, double factor, std::int64_t n);
+  /// average += weight (value - average).
+  void (*lerp)(T* average, const T* value, double weight, std::int64_t n);
+  double (*sum_of_squares)(const T* x, std::int64_t n);
 
   RowSum (*log_sum_exp_row)(const T* x, std::int64_t n);
   /// The same, and x becomes e^(x - largest).
@@ -99,13 +107,25 @@ struct SimdOps {
   void (*fill_normal)(std::uint64_t key, std::int64_t begin, double stddev, T* x, std::int64_t n);
 };
 
-/// y[j] += x[j], widened.
-using AddWidened = void (*)(const float* x, double* y, std::int64_t n);
+/// Between formats: y[j] += x[j], widened; y[j] = x[j], widened.
+template <class From, class To>
+struct Conversions {
+  void (*add)(const From* x, To* y, std::int64_t n);
+  void (*cast)(const From* x, To* y, std::int64_t n);
+};
 
 struct SimdTable {
   SimdOps<float> f32;
   SimdOps<double> f64;
-  AddWidened add_widened;
+  SimdOps<bf16> stored_bf16;
+  RealOps<float> real_f32;
+  RealOps<double> real_f64;
+  Conversions<float, double> f32_to_f64;
+  Conversions<bf16, float> bf16_to_f32;
+  Conversions<bf16, double> bf16_to_f64;
+  /// Rounded to nearest even.
+  void (*f32_to_bf16)(const float* x, bf16* y, std::int64_t n);
+  void (*f64_to_bf16)(const double* x, bf16* y, std::int64_t n);
 };
 
 /// The table of one instruction set.
@@ -125,7 +145,27 @@ inline const SimdOps<double>& ops_of<double>(const SimdTable& table) {
   return table.f64;
 }
 
+template <>
+inline const SimdOps<bf16>& ops_of<bf16>(const SimdTable& table) {
+  return table.stored_bf16;
+}
+
+template <class T>
+const RealOps<T>& real_ops_of(const SimdTable& table);
+template <>
+inline const RealOps<float>& real_ops_of<float>(const SimdTable& table) {
+  return table.real_f32;
+}
+template <>
+inline const RealOps<double>& real_ops_of<double>(const SimdTable& table) {
+  return table.real_f64;
+}
+
 /// The loops over T on this processor.
+template <class T>
+const RealOps<T>& real_ops() {
+  return real_ops_of<T>(simd_table());
+}
 template <class T>
 const SimdOps<T>& simd_ops() {
   return ops_of<T>(simd_table());

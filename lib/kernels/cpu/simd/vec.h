@@ -18,6 +18,8 @@
 
 #include <cstdint>
 
+#include "base/bfloat16.h"
+
 namespace dew::kernels::cpu::DEW_ISA {
 
 /// 64 bytes of T. Operators and functions: + - * / between vectors, - of one, fma, max, min, abs, sqrt,
@@ -69,6 +71,26 @@ template <class T>
   store_partial(p, v, part.count);
 }
 
+/// The vector that numbers stored as T are computed in.
+template <class T>
+using Lanes = Vec<Real<T>>;
+
+[[gnu::always_inline]] inline VecF load(const bf16* p, AllLanes) {
+  return widen_bf16(p);
+}
+[[gnu::always_inline]] inline VecF load(const bf16* p, FirstLanes part, float fill = 0.0f) {
+  return widen_bf16_partial(p, part.count, fill);
+}
+[[gnu::always_inline]] inline VecF load(const bf16* p, AllLanes, float) {
+  return widen_bf16(p);
+}
+[[gnu::always_inline]] inline void store(bf16* p, VecF v, AllLanes) {
+  narrow_bf16(p, v);
+}
+[[gnu::always_inline]] inline void store(bf16* p, VecF v, FirstLanes part) {
+  narrow_bf16_partial(p, v, part.count);
+}
+
 /// Eight floats, widened; with FirstLanes lanes from `count` on become 0.
 [[gnu::always_inline]] inline VecD load_widened(const float* p, AllLanes) {
   return widen_low(load_partial(p, Vec<double>::kLanes, 0.0f));
@@ -101,7 +123,7 @@ struct LanePair {
 template <class T, class F>
 [[gnu::always_inline]] inline void for_vectors(std::int64_t n, F f) {
   std::int64_t i = 0;
-  for (; i + Vec<T>::kLanes <= n; i += Vec<T>::kLanes) f(i, AllLanes{});
+  for (; i + Lanes<T>::kLanes <= n; i += Lanes<T>::kLanes) f(i, AllLanes{});
   if (i < n) f(i, FirstLanes{n - i});
 }
 

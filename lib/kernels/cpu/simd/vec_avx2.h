@@ -290,6 +290,39 @@ template <unsigned kBits>
   return {_mm256_castsi256_pd(a.low), _mm256_castsi256_pd(a.high)};
 }
 
+[[gnu::always_inline]] inline __m256 from_bf16(__m128i x) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
+}
+[[gnu::always_inline]] inline __m128i to_bf16(__m256 x) {
+  const __m256i word = _mm256_castps_si256(x), high = _mm256_srli_epi32(word, 16);
+  const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+  const __m256i bias = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF));
+  const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(word, bias), 16);
+  const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+  const __m256 is_nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+  const __m256i words = _mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(is_nan));
+  return _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+}
+[[gnu::always_inline]] inline VecF widen_bf16(const bf16* p) {
+  const auto* words = reinterpret_cast<const __m128i*>(p);
+  return {from_bf16(_mm_loadu_si128(words)), from_bf16(_mm_loadu_si128(words + 1))};
+}
+[[gnu::always_inline]] inline VecF widen_bf16_partial(const bf16* p, std::int64_t n, float fill) {
+  std::uint16_t whole[16] = {};
+  __builtin_memcpy(whole, p, static_cast<unsigned long>(n) * sizeof(bf16));
+  return select(first_lanes_f(n), widen_bf16(reinterpret_cast<const bf16*>(whole)), broadcast(fill));
+}
+[[gnu::always_inline]] inline void narrow_bf16(bf16* p, VecF x) {
+  auto* words = reinterpret_cast<__m128i*>(p);
+  _mm_storeu_si128(words, to_bf16(x.low));
+  _mm_storeu_si128(words + 1, to_bf16(x.high));
+}
+[[gnu::always_inline]] inline void narrow_bf16_partial(bf16* p, VecF x, std::int64_t n) {
+  std::uint16_t whole[16];
+  narrow_bf16(reinterpret_cast<bf16*>(whole), x);
+  __builtin_memcpy(p, whole, static_cast<unsigned long>(n) * sizeof(bf16));
+}
+
 [[gnu::always_inline]] inline __m256 low_half(VecF x) {
   return x.low;
 }

@@ -239,6 +239,33 @@ template <unsigned kBits>
   return {_mm512_castsi512_pd(a.v)};
 }
 
+/// bf16 as floats, and back, rounded to nearest even; a NaN stays one.
+[[gnu::always_inline]] inline VecF from_bf16(__m256i x) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16))};
+}
+[[gnu::always_inline]] inline __m256i to_bf16(VecF x) {
+  const __m512i word = _mm512_castps_si512(x.v), high = _mm512_srli_epi32(word, 16);
+  const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+  const __m512i bias = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF));
+  const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(word, bias), 16);
+  const __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+  const __mmask16 is_nan = _mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q);
+  return _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(is_nan, rounded, quiet));
+}
+[[gnu::always_inline]] inline VecF widen_bf16(const bf16* p) {
+  return from_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+[[gnu::always_inline]] inline VecF widen_bf16_partial(const bf16* p, std::int64_t n, float fill) {
+  const VecF x = from_bf16(_mm256_maskz_loadu_epi16(first_lanes_f(n), p));
+  return {_mm512_mask_blend_ps(first_lanes_f(n), _mm512_set1_ps(fill), x.v)};
+}
+[[gnu::always_inline]] inline void narrow_bf16(bf16* p, VecF x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), to_bf16(x));
+}
+[[gnu::always_inline]] inline void narrow_bf16_partial(bf16* p, VecF x, std::int64_t n) {
+  _mm256_mask_storeu_epi16(p, first_lanes_f(n), to_bf16(x));
+}
+
 /// The two halves of the lanes, for reductions.
 [[gnu::always_inline]] inline __m256 low_half(VecF x) {
   return _mm512_castps512_ps256(x.v);

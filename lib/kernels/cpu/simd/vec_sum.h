@@ -8,9 +8,9 @@ namespace dew::kernels::cpu::DEW_ISA {
 /// Sum over i of what `term(i, sum, part)` adds to `sum`. Two chains of sums hide the latency of fma; which
 /// element goes to which chain depends on its index alone.
 template <class T, class Term>
-[[gnu::always_inline]] inline T sum_row(std::int64_t n, Term term) {
-  constexpr std::int64_t kLanes = Vec<T>::kLanes;
-  Vec<T> even = zero<T>(), odd = zero<T>();
+[[gnu::always_inline]] inline Real<T> sum_row(std::int64_t n, Term term) {
+  constexpr std::int64_t kLanes = Lanes<T>::kLanes;
+  Lanes<T> even = zero<Real<T>>(), odd = zero<Real<T>>();
   std::int64_t i = 0;
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
     even = term(i, even, AllLanes{});
@@ -38,6 +38,11 @@ template <class Term>
     }
     store_pair(sums + j, sum, part);
   });
+}
+template <class Term>
+[[gnu::always_inline]] inline void add_rows_of(const bf16*, std::int64_t rows, std::int64_t d, double* sums,
+                                               Term term) {
+  add_rows_of(static_cast<const float*>(nullptr), rows, d, sums, term);
 }
 template <class Term>
 [[gnu::always_inline]] inline void add_rows_of(const double*, std::int64_t rows, std::int64_t d, double* sums,
