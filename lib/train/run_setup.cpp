@@ -161,6 +161,39 @@ void check_split(const RunSetup& setup, ConfigSection& root) {
     root.error(error.key, error.message);
 }
 
+/// Sizes whose plan would take minutes, or whose bytes would pass 64 bits, before it could be refused for them.
+void check_sizes(const RunSetup& setup, ConfigSection& root) {
+  constexpr std::int64_t kMostTokens = 1 << 24, kMostVisits = 1 << 16;
+  constexpr double kBytesAnElement = 64, kMostBytes = 0x1p60;  // more than an element takes in all its uses
+  const std::int64_t microbatches = microbatches_of(setup.spec, setup.mesh);
+  const auto blocks = static_cast<std::int64_t>(setup.model.chain.size());
+  const bool staged = setup.mesh[Axis::kStage] > 1;
+  if (microbatches > kMostVisits / blocks)
+    root.error(staged ? "pipeline.microbatches" : "accumulate",
+               format("gives %lld microbatches over the %lld blocks of the model; accepted: a product of up to "
+                      "%lld",
+                      static_cast<long long>(microbatches), static_cast<long long>(blocks),
+                      static_cast<long long>(kMostVisits)));
+  const std::int64_t rows = setup.spec.data.batch / (setup.mesh.size_of(kRowAxes) * microbatches);
+  const std::int64_t length = setup.spec.data.seq_len / setup.mesh[Axis::kSequence];
+  if (rows > kMostTokens / length)
+    root.error("data.batch",
+               format("gives a rank %lld rows of %lld positions at once; accepted: up to %lld tokens, so more "
+                      "microbatches or ranks",
+                      static_cast<long long>(rows), static_cast<long long>(length),
+                      static_cast<long long>(kMostTokens)));
+  double widths = 0;
+  for (const ParamSpec& param : setup.model.params())
+    for (const std::int64_t extent : param.shape.extents()) widths += static_cast<double>(extent);
+  const double bytes = kBytesAnElement * widths * static_cast<double>(setup.spec.data.batch) *
+                       static_cast<double>(setup.spec.data.seq_len);
+  if (bytes > kMostBytes)
+    root.error("model", format("with data.batch %lld and data.seq_len %lld may take %.2g bytes; accepted: up "
+                               "to %.2g",
+                               static_cast<long long>(setup.spec.data.batch),
+                               static_cast<long long>(setup.spec.data.seq_len), bytes, kMostBytes));
+}
+
 /// Cuts the chain over the stages, and asks every attention call how it meets other ranks' positions.
 void place_blocks(RunSetup& setup, ConfigSection& root) {
   if (const auto named = exchange_named(setup.spec.sequence_exchange)) setup.sequence.named = named;
@@ -231,6 +264,8 @@ std::unique_ptr<RunSetup> prepare_run(Config config, const HostGroup& world) {
   setup->remat.sites.insert(setup->spec.recompute.sites.begin(), setup->spec.recompute.sites.end());
   setup->config.throw_errors();
 
+  check_sizes(*setup, root);
+  setup->config.throw_errors();
   check_split(*setup, root);
   place_blocks(*setup, root);
   setup->config.throw_errors();
