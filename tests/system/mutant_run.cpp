@@ -117,7 +117,7 @@ std::string fault_of(const std::string& message, End end, const std::string& nam
   if (message.size() > kLong) return "longer than " + std::to_string(kLong) + " bytes";
   for (const char* words : {"check failed", "std::", "basic_string", "vector::", "bad_", "filesystem error"})
     if (message.find(words) != std::string::npos) return "an exception's own words";
-  const std::vector<std::string> files{"model: required", "data: ", "data.tokens: ", "data.text: ", "run.dir: ",
+  const std::vector<std::string> files{"model: required", "sequence_exchange: ", "data: ", "data.tokens: ", "data.text: ", "run.dir: ",
                                        "checkpoint.resume: "};
   const bool placed = message.starts_with(name) || starts_with_place(message) || starts_with_any(message, files);
   const bool stepped = end == End::kStopped && (message.starts_with("step ") || message.starts_with("/"));

@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <map>
 
-#include "io/temp_folder.h"
-#include "support/mpi_world.h"
 #include "system/layout_cases.h"
 #include "system/mutant_run.h"
+#include "system/shared_folder.h"
 #include "system/text_mutation.h"
 #include "train/run_setup.h"
 
@@ -19,27 +18,7 @@ namespace {
 constexpr const char* kName = "mutant.yaml";
 constexpr std::int64_t kParts = 10;  // tests, so that each is far from the limit of one
 
-/// A folder that all ranks name alike; rank 0 makes and removes it.
-class SharedFolder {
- public:
-  SharedFolder() {
-    if (world().rank() == 0) mine_ = std::make_unique<TempFolder>();
-    path_ = world().broadcast(mine_ ? mine_->path() : "", 0);
-  }
-  const std::string& path() const { return path_; }
-  /// The path of a file; written once.
-  std::string write(const std::string& name, const std::string& text) const {
-    if (mine_) mine_->write(name, text);
-    world().barrier();
-    return path_ + '/' + name;
-  }
-
- private:
-  std::unique_ptr<TempFolder> mine_;
-  std::string path_;
-};
-
-/// The last `run.` of a description is fully tiny, so that it trains within milliseconds.
+/// A description that trains within milliseconds.
 std::string tiny(const std::string& mesh, const std::string& extra = {}) {
   return "# two ranks\n"
          "run: {name: tiny, steps: 2, seed: 7}\n"
