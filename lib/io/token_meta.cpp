@@ -119,7 +119,8 @@ TokenMeta read_token_meta(const std::string& path) {
   const Json json = Json::parse(first, first + file.bytes().size(), look, false);
   if (!json.is_object()) throw ConfigError("data.tokens: " + path + ": is no JSON object");
   if (deep)
-    throw ConfigError("data.tokens: " + path + ": is nested deeper than " + std::to_string(kMaxDepth) + " levels");
+    throw ConfigError("data.tokens: " + path + ": is nested deeper than " + std::to_string(kMaxDepth) +
+                      " levels");
 
   MetaReader reader(json, path);
   for (const std::string& key : twice) reader.note("the key " + shown(key) + " comes twice");

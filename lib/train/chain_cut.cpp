@@ -38,7 +38,8 @@ bool fits(std::span<const double> sums, int parts, double bound) {
   return begin + 1 == sums.size();
 }
 
-/// The least cost of the costliest part, by halving: bits of doubles that are not negative are in their order.
+/// The least cost of the costliest part, by halving: bits of doubles that are not negative are in their
+/// order.
 double least_bound(std::span<const double> sums, int parts) {
   std::uint64_t low = 0, high = std::bit_cast<std::uint64_t>(sums.back());
   while (low < high) {

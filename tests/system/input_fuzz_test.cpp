@@ -14,8 +14,8 @@ namespace {
 /// What the program was given in words, and its end.
 void expect_clear(const Outcome& outcome, const RunFolder& run, const std::string& given) {
   EXPECT_FALSE(outcome.timed_out) << given;
-  EXPECT_TRUE(outcome.status == 0 || outcome.status == 1 || outcome.status == 2)
-      << outcome.status << '\n' << given << outcome.text();
+  EXPECT_TRUE(outcome.status == 0 || outcome.status == 1 || outcome.status == 2) << outcome.status << '\n'
+                                                                                 << given << outcome.text();
   if (outcome.status == 0) {
     EXPECT_EQ(count_of(outcome.out, "done: 2 steps"), 1) << outcome.text() << given;
     for (const double loss : run.losses()) EXPECT_TRUE(std::isfinite(loss)) << given;
@@ -32,7 +32,8 @@ void expect_clear(const Outcome& outcome, const RunFolder& run, const std::strin
 Outcome train_two_steps(const RunFolder& run, const std::string& yaml, const Words& more = {}) {
   Launch launch = run.launch(2, more);
   launch.arguments.front() = yaml;
-  for (const std::string& word : {"run.dir=" + run.dir(), std::string("run.steps=2"), std::string("log.every=1")})
+  for (const std::string& word :
+       {"run.dir=" + run.dir(), std::string("run.steps=2"), std::string("log.every=1")})
     launch.arguments.insert(launch.arguments.end(), {"--set", word});
   launch.limit = std::chrono::seconds(60);
   return train(std::move(launch));
@@ -43,7 +44,7 @@ std::string seed_text(std::uint64_t seed) {
 }
 
 TEST(InputFuzz, DamagedDescriptionsEndTheProgramClearly) {
-  const std::int64_t draws = number_from("DEW_FUZZ_DRAWS", 25), first = number_from("DEW_FUZZ_SEED", 1);
+  const std::int64_t draws = number_from("DEW_FUZZ_DRAWS", 8), first = number_from("DEW_FUZZ_SEED", 1);
   for (std::int64_t i = 0; i < draws; ++i) {
     const auto seed = static_cast<std::uint64_t>(first + i);
     Draws random(seed);
@@ -55,7 +56,7 @@ TEST(InputFuzz, DamagedDescriptionsEndTheProgramClearly) {
 }
 
 TEST(InputFuzz, DamagedTokenDirectoriesEndTheProgramClearly) {
-  const std::int64_t draws = number_from("DEW_FUZZ_DRAWS", 25), first = number_from("DEW_FUZZ_SEED", 1);
+  const std::int64_t draws = number_from("DEW_FUZZ_DRAWS", 8), first = number_from("DEW_FUZZ_SEED", 1);
   for (std::int64_t i = 0; i < draws; ++i) {
     const auto seed = static_cast<std::uint64_t>(first + i);
     Draws random(seed);
@@ -63,9 +64,9 @@ TEST(InputFuzz, DamagedTokenDirectoriesEndTheProgramClearly) {
     const std::string directory = run.file("data");
     write_valid_tokens(directory, random);
     const std::string done = damage_tokens(directory, random);
-    const Outcome outcome = train_two_steps(run, run.yaml(),
-                                            {"data.sentences=null", "data.tokens=" + directory, "data.batch=4",
-                                             "data.seq_len=8"});
+    const Outcome outcome = train_two_steps(
+        run, run.yaml(),
+        {"data.sentences=null", "data.tokens=" + directory, "data.batch=4", "data.seq_len=8"});
     expect_clear(outcome, run, seed_text(seed) + done);
     EXPECT_TRUE(outcome.status != 0 || is_sound(directory, 8)) << "trained on damaged data\n" << done;
   }
@@ -79,7 +80,7 @@ TEST(InputFuzz, DescriptionsThatAreNoTextAreRefused) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"/dev/zero", "1 MiB"},
       {run.folder().write("large.yaml", std::string(3 << 20, ' ')), "1 MiB"},
-      {run.folder().write("deep.yaml", std::string(1 << 19, '[')), "nested deeper"},
+      {run.folder().write("deep.yaml", "a: " + std::string(1 << 19, '[')), "nested deeper"},
       {run.folder().write("flood.yaml", flood + "replica]}\n"), "is no mesh axis"},
       {run.folder().path(), "is a directory"}};
   for (const auto& [file, says] : cases) {

@@ -72,19 +72,20 @@ constexpr std::array kHostile{"-1"sv,
                               "- 1"sv,
                               "? 1"sv};
 
-constexpr std::array kIntegers{"0"sv,     "1"sv,        "2"sv,          "3"sv,          "4"sv,
-                               "6"sv,     "8"sv,        "64"sv,         "1000"sv,       "65536"sv,
-                               "100000"sv, "16777216"sv, "2147483647"sv, "1073741824"sv, "4611686018427387904"sv};
-constexpr std::array kNumbers{"0"sv,    "1"sv,     "0.5"sv,   "0.001"sv, "0.999"sv, "1e-300"sv,
+constexpr std::array kIntegers{
+    "0"sv,      "1"sv,        "2"sv,          "3"sv,          "4"sv,
+    "6"sv,      "8"sv,        "64"sv,         "1000"sv,       "65536"sv,
+    "100000"sv, "16777216"sv, "2147483647"sv, "1073741824"sv, "4611686018427387904"sv};
+constexpr std::array kNumbers{"0"sv,      "1"sv,     "0.5"sv,  "0.001"sv, "0.999"sv, "1e-300"sv,
                               "5e-324"sv, "1e300"sv, "1e38"sv, "1e12"sv,  "1e-30"sv};
-constexpr std::array kOthers{"[1, 1]"sv,       "[2, 0]"sv,
-                             "[0.9, 0.9]"sv,   "[tensor]"sv,
-                             "[fsdp]"sv,       "[tensor, sequence, expert, fsdp, stage, replica]"sv,
-                             "{mlp: []}"sv,    "{storage: [sequence]}"sv,
-                             "[attention]"sv,  "{heads: [], vocab: [tensor]}"sv,
-                             "[qkv, mlp]"sv,   "{storage: [fsdp, expert]}"sv,
-                             "10s"sv,          "1e-3s"sv,
-                             "[]"sv,           "{}"sv};
+constexpr std::array kOthers{"[1, 1]"sv,      "[2, 0]"sv,
+                             "[0.9, 0.9]"sv,  "[tensor]"sv,
+                             "[fsdp]"sv,      "[tensor, sequence, expert, fsdp, stage, replica]"sv,
+                             "{mlp: []}"sv,   "{storage: [sequence]}"sv,
+                             "[attention]"sv, "{heads: [], vocab: [tensor]}"sv,
+                             "[qkv, mlp]"sv,  "{storage: [fsdp, expert]}"sv,
+                             "10s"sv,         "1e-3s"sv,
+                             "[]"sv,          "{}"sv};
 
 /// A value that a key of this type accepts, or may accept.
 std::string fitting(std::string_view type, Draws& draws) {
@@ -153,8 +154,8 @@ std::vector<Part> keys_of(const std::string& text) {
   std::vector<Part> parts;
   for (std::size_t at = text.find(':'); at != std::string::npos; at = text.find(':', at + 1)) {
     std::size_t begin = at;
-    while (begin > 0 && (std::isalnum(static_cast<unsigned char>(text[begin - 1])) != 0 ||
-                         text[begin - 1] == '_'))
+    while (begin > 0 &&
+           (std::isalnum(static_cast<unsigned char>(text[begin - 1])) != 0 || text[begin - 1] == '_'))
       --begin;
     if (begin < at) parts.push_back({begin, at});
   }
@@ -193,9 +194,8 @@ void change_bytes(std::string& text, Draws& draws) {
       text.insert(at, text.substr(at, length));
       return;
     default:
-      constexpr std::array kMarks{":"sv, "{"sv, "}"sv, "["sv, "]"sv, ","sv, "\n"sv, "\t"sv, "#"sv,
-                                  "-"sv, "?"sv, "&"sv, "*"sv, "!"sv, "|"sv, "%"sv,  "\""sv, "'"sv,
-                                  "\r"sv, " "sv};
+      constexpr std::array kMarks{":"sv, "{"sv, "}"sv, "["sv, "]"sv, ","sv, "\n"sv, "\t"sv, "#"sv,  "-"sv,
+                                  "?"sv, "&"sv, "*"sv, "!"sv, "|"sv, "%"sv, "\""sv, "'"sv,  "\r"sv, " "sv};
       text.insert(at, draws.one_of(kMarks));
   }
 }
@@ -219,10 +219,10 @@ void change_lines(std::string& text, Draws& draws) {
       return;
     }
     default:
-      constexpr std::array kLines{"---\n"sv,      "...\n"sv,     "%YAML 9.9\n"sv, "%TAG ! x\n"sv,
-                                  "<<: *a\n"sv,   "<<: {a: 1}\n"sv, "- x\n"sv,    "? [a, b]\n: c\n"sv,
-                                  "\tkey: 1\n"sv, "  a: 1\n"sv,  "null: 1\n"sv,   "~: 1\n"sv,
-                                  "\"\": 1\n"sv,  "a.b: 1\n"sv,  ".: 1\n"sv,      "a: &x {b: *x}\n"sv};
+      constexpr std::array kLines{"---\n"sv,      "...\n"sv,        "%YAML 9.9\n"sv, "%TAG ! x\n"sv,
+                                  "<<: *a\n"sv,   "<<: {a: 1}\n"sv, "- x\n"sv,       "? [a, b]\n: c\n"sv,
+                                  "\tkey: 1\n"sv, "  a: 1\n"sv,     "null: 1\n"sv,   "~: 1\n"sv,
+                                  "\"\": 1\n"sv,  "a.b: 1\n"sv,     ".: 1\n"sv,      "a: &x {b: *x}\n"sv};
       text.insert(b.begin, draws.one_of(kLines));
   }
 }
@@ -328,7 +328,8 @@ std::string printable(std::string_view text) {
   std::string out;
   for (const char c : text.substr(0, kShown)) {
     const auto byte = static_cast<unsigned char>(c);
-    out += byte == '\n' || (byte >= 0x20 && byte < 0x7F) ? std::string(1, c) : format("\\x%02x", unsigned{byte});
+    out +=
+        byte == '\n' || (byte >= 0x20 && byte < 0x7F) ? std::string(1, c) : format("\\x%02x", unsigned{byte});
   }
   return text.size() > kShown ? out + format("... (%zu bytes)", text.size()) : out;
 }

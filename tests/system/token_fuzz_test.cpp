@@ -1,6 +1,6 @@
-// Damaged token directories, in this process on two ranks, seen by both or by one of them alone: a clear error
-// on both, or a right run of what is sound. DEW_FUZZ_DRAWS and DEW_FUZZ_SEED ask for other draws than those
-// that run by default; a failing draw prints its seed and what was done to the directory.
+// Damaged token directories, in this process on two ranks, seen by both or by one of them alone: a clear
+// error on both, or a right run of what is sound. DEW_FUZZ_DRAWS and DEW_FUZZ_SEED ask for other draws than
+// those that run by default; a failing draw prints its seed and what was done to the directory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,8 +37,9 @@ bool names_a_file(const std::string& message) {
 
 /// What else the data alone may be refused for: too few of them, others on another rank, nothing to learn.
 bool speaks_of_data(const std::string& message) {
-  for (const char* words : {"data.seq_len (", "data.validation (", "data: differs between ranks",
-                            "data: every target of the step is masked", "every target of the evaluation is masked"})
+  for (const char* words :
+       {"data.seq_len (", "data.validation (", "data: differs between ranks",
+        "data: every target of the step is masked", "every target of the evaluation is masked"})
     if (message.find(words) != std::string::npos) return true;
   return false;
 }

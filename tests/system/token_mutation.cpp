@@ -38,10 +38,32 @@ bool is_file(const std::string& path) {
 }
 
 std::string meta_value(Draws& draws) {
-  constexpr std::array kValues{"-1",     "0",      "1",      "600",   "601",  "1200",  "2147483648", "1e3",
-                               "600.0",  "1e400",  "null",   "true",  "[]",   "{}",    "\"\"",       "\"uint8\"",
-                               "\"600\"", "\"uint16\"", "\"uint32\"", "\"int8\"", "[600]", "{\"a\": 1}",
-                               "9223372036854775807", "18446744073709551615", "99999999999999999999", "NaN"};
+  constexpr std::array kValues{"-1",
+                               "0",
+                               "1",
+                               "600",
+                               "601",
+                               "1200",
+                               "2147483648",
+                               "1e3",
+                               "600.0",
+                               "1e400",
+                               "null",
+                               "true",
+                               "[]",
+                               "{}",
+                               "\"\"",
+                               "\"uint8\"",
+                               "\"600\"",
+                               "\"uint16\"",
+                               "\"uint32\"",
+                               "\"int8\"",
+                               "[600]",
+                               "{\"a\": 1}",
+                               "9223372036854775807",
+                               "18446744073709551615",
+                               "99999999999999999999",
+                               "NaN"};
   if (draws.once_in(20)) {
     const std::size_t depth = std::size_t{1} << (4 + draws.below(13));
     return std::string(depth, '[') + std::string(depth, ']');

@@ -85,13 +85,15 @@ TEST_P(YamlFuzz, EveryDrawIsRefusedClearlyOrTrains) {
     const auto seed = static_cast<std::uint64_t>(first + i);
     Draws random(seed);
     const std::string text = mutated(random.one_of(valid), keys, random);
-    const std::string shown = "DEW_FUZZ_DRAWS=1 DEW_FUZZ_SEED=" + std::to_string(seed) + ":\n" + printable(text);
+    const std::string shown =
+        "DEW_FUZZ_DRAWS=1 DEW_FUZZ_SEED=" + std::to_string(seed) + ":\n" + printable(text);
     watch.begin(shown);
     const Ending ending = ending_of(text, kName, folder.path());
     ++count[ending.end];
     EXPECT_EQ(fault_of(ending, kName), "") << shown;
   }
-  for (const auto& [end, times] : count) RecordProperty("end_" + std::to_string(static_cast<int>(end)), times);
+  for (const auto& [end, times] : count)
+    RecordProperty("end_" + std::to_string(static_cast<int>(end)), times);
   if (std::getenv("DEW_FUZZ_COUNTS") != nullptr && world().rank() == 0)
     for (const auto& [end, times] : count) std::printf("  ending %d: %d\n", static_cast<int>(end), times);
 }
