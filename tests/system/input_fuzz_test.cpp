@@ -80,7 +80,8 @@ TEST(InputFuzz, DescriptionsThatAreNoTextAreRefused) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"/dev/zero", "1 MiB"},
       {run.folder().write("large.yaml", std::string(3 << 20, ' ')), "1 MiB"},
-      {run.folder().write("deep.yaml", "a: " + std::string(1 << 19, '[')), "nested deeper"},
+      {run.folder().write("deep.yaml", "a: " + std::string(1 << 18, '[') + std::string(1 << 18, ']')),
+       "nested deeper"},
       {run.folder().write("flood.yaml", flood + "replica]}\n"), "is no mesh axis"},
       {run.folder().path(), "is a directory"}};
   for (const auto& [file, says] : cases) {
