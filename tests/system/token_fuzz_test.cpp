@@ -1,6 +1,7 @@
 // Damaged token directories, in this process on two ranks, seen by both or by one of them alone: a clear
 // error on both, or a right run of what is sound. DEW_FUZZ_DRAWS and DEW_FUZZ_SEED ask for other draws than
 // those that run by default; a failing draw prints its seed and what was done to the directory.
+// DEW_FUZZ_COUNTS prints how many ended in which way.
 #include <gtest/gtest.h>
 
 #include <algorithm>
