@@ -111,9 +111,10 @@ dew::Config read_config(const CommandLine& line, const dew::HostGroup& world) {
       fault = "is a directory";
     else if (!file)
       fault = "cannot be read";
-    std::ostringstream all;
-    if (fault.empty()) all << file.rdbuf();  // an empty file is refused by the parser
-    text = all.str();
+    constexpr std::streamsize kMost = 2 << 20;  // more than a description may have; a device has no end
+    text.resize(kMost);
+    if (fault.empty()) file.read(text.data(), kMost);  // an empty file is refused by the parser
+    text.resize(fault.empty() ? static_cast<std::size_t>(file.gcount()) : 0);
   }
   fault = world.broadcast(fault, 0);
   if (!fault.empty()) throw dew::ConfigError(line.run_file + ": " + fault);

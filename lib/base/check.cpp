@@ -15,10 +15,23 @@ std::string joined(const std::vector<std::string>& messages) {
   return text;
 }
 
+/// A file of faults alone would fill the terminal.
+std::vector<std::string> first_of(std::vector<std::string> messages) {
+  constexpr std::size_t kMost = 100;
+  if (messages.size() <= kMost) return messages;
+  const std::size_t more = messages.size() - kMost;
+  messages.resize(kMost);
+  messages.push_back("and " + std::to_string(more) + " more errors");
+  return messages;
+}
+
 }  // namespace
 
 ConfigError::ConfigError(std::vector<std::string> messages)
-    : Error(joined(messages)), messages_(std::move(messages)) {}
+    : ConfigError(Shortened{first_of(std::move(messages))}) {}
+
+ConfigError::ConfigError(Shortened list)
+    : Error(joined(list.messages)), messages_(std::move(list.messages)) {}
 
 ConfigError::ConfigError(std::string message) : ConfigError(std::vector<std::string>{std::move(message)}) {}
 

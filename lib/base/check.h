@@ -24,7 +24,7 @@ class SharedError : public Error {
 };
 
 /// The command line or the run description is wrong. Thrown by every rank alike, before anything is written;
-/// exit 2.
+/// exit 2. Of very many messages it carries the first hundred and how many more there are.
 class ConfigError : public Error {
  public:
   explicit ConfigError(std::vector<std::string> messages);
@@ -32,6 +32,10 @@ class ConfigError : public Error {
   const std::vector<std::string>& messages() const { return messages_; }
 
  private:
+  struct Shortened {
+    std::vector<std::string> messages;
+  };
+  explicit ConfigError(Shortened list);
   std::vector<std::string> messages_;
 };
 

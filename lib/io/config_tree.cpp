@@ -166,8 +166,7 @@ void ConfigTree::note(const std::string& path, const std::string& message) {
   if (dot == std::string::npos || sections_.contains(path.substr(0, dot))) know(path);
   text += ": " + message;
   const std::int64_t order = order_of(path);
-  const auto same = [&](const Noted& noted) { return noted.text == text; };
-  if (std::none_of(noted_.begin(), noted_.end(), same)) noted_.push_back({order, std::move(text), path});
+  if (noted_texts_.insert(text).second) noted_.push_back({order, std::move(text), path});
 }
 
 bool ConfigTree::faulty(std::string_view path) const {

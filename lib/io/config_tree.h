@@ -70,6 +70,7 @@ class ConfigTree {
   std::vector<Row> rows_;  ///< in the order of the reads
   std::map<std::string, std::size_t, std::less<>> row_of_;
   std::vector<Noted> noted_;
+  std::set<std::string> noted_texts_;
 };
 
 }  // namespace dew

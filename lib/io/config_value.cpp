@@ -7,9 +7,10 @@ namespace dew {
 namespace {
 
 constexpr std::size_t kShownBytes = 72;
+constexpr std::size_t kEnough = 2 * kShownBytes;  // what follows is cut off anyway
 
 void append(std::string& out, const ConfigValue& value) {
-  if (out.size() > 2 * kShownBytes) return;  // what follows is cut off anyway
+  if (out.size() > kEnough) return;
   switch (value.kind) {
     case ConfigValue::Kind::kNull:
       out += "null";
@@ -20,6 +21,7 @@ void append(std::string& out, const ConfigValue& value) {
     case ConfigValue::Kind::kList:
       out += '[';
       for (const ConfigValue& item : value.items) {
+        if (out.size() > kEnough) return;
         if (&item != &value.items.front()) out += ", ";
         append(out, item);
       }
@@ -29,6 +31,7 @@ void append(std::string& out, const ConfigValue& value) {
       if (!value.short_form.empty()) return append(out, value.short_form.front());
       out += '{';
       for (const ConfigValue::Entry& entry : value.entries) {
+        if (out.size() > kEnough) return;
         if (&entry != &value.entries.front()) out += ", ";
         out += entry.key + ": ";
         append(out, entry.value);

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "io/config_value.h"
 #include "io/run_spec_words.h"
 
 namespace dew {
@@ -94,7 +95,7 @@ std::vector<Axis> axes_of(ConfigSection section, const std::string& key,
     const std::optional<Axis> axis = axis_named(word);
     if (!axis) {
       const std::string near = nearest_word(word, accepted);
-      section.error(key, "\"" + word + "\" is no mesh axis; " +
+      section.error(key, "\"" + shown(word) + "\" is no mesh axis; " +
                              (near.empty() ? "" : "did you mean " + near + "? ") +
                              "accepted: replica, stage, fsdp, expert, sequence and tensor");
     } else if (std::find(axes.begin(), axes.end(), *axis) != axes.end()) {

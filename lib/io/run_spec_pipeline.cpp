@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "io/config_value.h"
 #include "io/run_spec_words.h"
 
 namespace dew {
@@ -40,7 +41,8 @@ PipelineSection read_pipeline(ConfigSection root) {
     for (const std::string& text : layers.texts) {
       const bool number = !text.empty() && text.size() <= 6 &&
                           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-      if (!number) s.error("layers", "\"" + text + "\" is no count; accepted: auto or a list of counts");
+      if (!number)
+        s.error("layers", "\"" + shown(text) + "\" is no count; accepted: auto or a list of counts");
       pipeline.layers.push_back(number ? std::stoll(text) : 0);
     }
     if (pipeline.layers.empty()) s.error("layers", "accepted: auto or a list of counts");

@@ -28,7 +28,10 @@ struct SplitFile {
 /// The loss mask beside a split, where there is one.
 std::optional<MappedFile> open_mask(const std::string& directory, std::string_view name, std::int64_t count) {
   const std::string path = directory + '/' + std::string(name);
-  if (!std::filesystem::exists(path)) return std::nullopt;
+  // Whatever has the name is a mask, even a link that leads nowhere: training without it would be silent.
+  std::error_code ignored;
+  if (std::filesystem::symlink_status(path, ignored).type() == std::filesystem::file_type::not_found)
+    return std::nullopt;
   MappedFile file(path, "data.tokens");
   if (static_cast<std::int64_t>(file.bytes().size()) != count)
     throw ConfigError("data.tokens: " + path + ": holds " + std::to_string(file.bytes().size()) +

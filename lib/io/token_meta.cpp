@@ -3,9 +3,11 @@
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "base/check.h"
+#include "io/config_value.h"
 #include "io/mapped_file.h"
 
 namespace dew {
@@ -14,6 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::array<TokenType, 3> kTypes{TokenType::kUint8, TokenType::kUint16, TokenType::kUint32};
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+constexpr int kMaxDepth = 16;
 /// Ids travel as int32 in memory.
 constexpr std::int64_t kLargestVocabulary = std::numeric_limits<std::int32_t>::max();
 
@@ -54,7 +58,7 @@ class MetaReader {
   }
 
   void wrong(const char* key, const Json& value, const std::string& accepted) {
-    note(std::string(key) + ": " + value.dump(-1, ' ', false, Json::error_handler_t::replace) +
+    note(std::string(key) + ": " + shown(value.dump(-1, ' ', false, Json::error_handler_t::replace)) +
          ": accepted: " + accepted);
   }
 
@@ -101,11 +105,25 @@ std::string_view name_of(TokenType type) {
 
 TokenMeta read_token_meta(const std::string& path) {
   const MappedFile file(path, "data.tokens");
+  if (file.bytes().size() > kMaxBytes) throw ConfigError("data.tokens: " + path + ": holds more than 1 MiB");
   const auto* first = reinterpret_cast<const char*>(file.bytes().data());
-  const Json json = Json::parse(first, first + file.bytes().size(), nullptr, false);
+  std::set<std::string> keys;
+  std::vector<std::string> twice;
+  bool deep = false;
+  const auto look = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    deep = deep || depth > kMaxDepth;  // the value would be printed level by level
+    if (event == Json::parse_event_t::key && depth == 1 && !keys.insert(parsed.get<std::string>()).second)
+      twice.push_back(parsed.get<std::string>());
+    return depth <= kMaxDepth;
+  };
+  const Json json = Json::parse(first, first + file.bytes().size(), look, false);
   if (!json.is_object()) throw ConfigError("data.tokens: " + path + ": is no JSON object");
+  if (deep)
+    throw ConfigError("data.tokens: " + path + ": is nested deeper than " + std::to_string(kMaxDepth) +
+                      " levels");
 
   MetaReader reader(json, path);
+  for (const std::string& key : twice) reader.note("the key " + shown(key) + " comes twice");
   constexpr std::int64_t kMost =
       std::numeric_limits<std::int64_t>::max() / 4;  // so that bytes can be counted
   TokenMeta meta;

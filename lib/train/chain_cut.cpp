@@ -1,7 +1,8 @@
 #include "train/chain_cut.h"
 
 #include <algorithm>
-#include <limits>
+#include <bit>
+#include <cstdint>
 #include <numeric>
 
 #include "base/check.h"
@@ -25,19 +26,30 @@ ChainCut whole_chain(int blocks) {
 
 namespace {
 
-/// cheapest[p][n]: the least cost of the costliest of p parts that hold the first n blocks.
-using Table = std::vector<std::vector<double>>;
+/// Whether `parts` parts can hold all blocks with no part above the bound: each takes what it can.
+bool fits(std::span<const double> sums, int parts, double bound) {
+  std::size_t begin = 0;
+  for (int p = 0; p < parts && begin + 1 < sums.size(); ++p) {
+    std::size_t end = begin;
+    while (end + 1 < sums.size() && sums[end + 1] - sums[begin] <= bound) ++end;
+    if (end == begin) return false;
+    begin = end;
+  }
+  return begin + 1 == sums.size();
+}
 
-Table cheapest_cuts(std::span<const double> sums, int parts) {
-  const std::size_t blocks = sums.size() - 1;
-  Table cheapest(static_cast<std::size_t>(parts) + 1,
-                 std::vector<double>(blocks + 1, std::numeric_limits<double>::infinity()));
-  cheapest[0][0] = 0;
-  for (std::size_t p = 1; p < cheapest.size(); ++p)
-    for (std::size_t n = p; n <= blocks; ++n)
-      for (std::size_t k = p - 1; k < n; ++k)
-        cheapest[p][n] = std::min(cheapest[p][n], std::max(cheapest[p - 1][k], sums[n] - sums[k]));
-  return cheapest;
+/// The least cost of the costliest part, by halving: bits of doubles that are not negative are in their
+/// order.
+double least_bound(std::span<const double> sums, int parts) {
+  std::uint64_t low = 0, high = std::bit_cast<std::uint64_t>(sums.back());
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (fits(sums, parts, std::bit_cast<double>(middle)))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return std::bit_cast<double>(high);
 }
 
 }  // namespace
@@ -47,8 +59,7 @@ ChainCut cut_by_cost(std::span<const double> cost, int stages, int chunks) {
   DEW_CHECK(parts >= 1 && cost.size() >= static_cast<std::size_t>(parts), cost.size(), stages, chunks);
   std::vector<double> sums(cost.size() + 1, 0.0);
   std::partial_sum(cost.begin(), cost.end(), sums.begin() + 1);
-  const Table cheapest = cheapest_cuts(sums, parts);
-  const double bound = cheapest.back().back();
+  const double bound = least_bound(sums, parts);
   ChainCut cut{stages, chunks, std::vector<int>(static_cast<std::size_t>(parts) + 1, 0)};
   std::size_t n = cost.size();
   cut.first.back() = static_cast<int>(n);

@@ -40,7 +40,6 @@ struct ParamStore::Reduction {
   bool last = false;       ///< sum over the remaining data axes too
   Tensor full, scattered;  ///< of the reduce-scatter; undefined where storage is whole
   Ticket ticket;
-  bool summing = false;  ///< the scatter is done, the all-reduce started
 };
 
 /// Hands a block's ops the buffers of its parameters.
@@ -125,9 +124,9 @@ void ParamStore::make_arenas() {
 }
 
 const ShardedParameter* ParamStore::find(int index) const {
-  const auto found =
-      std::find_if(params_.begin(), params_.end(), [index](const auto& p) { return p.index == index; });
-  return found == params_.end() ? nullptr : &*found;
+  const auto found = std::lower_bound(params_.begin(), params_.end(), index,
+                                      [](const auto& p, int wanted) { return p.index < wanted; });
+  return found == params_.end() || found->index != index ? nullptr : &*found;
 }
 
 bool ParamStore::stored_whole(int param) const {
@@ -284,11 +283,9 @@ void ParamStore::start_reduction(int param, bool last) {
 // Waits for the scatters of all reductions but the newest `keep`, those of one block, and starts their
 // all-reduces: one fixed order on every rank, and a block's backward beside each scatter.
 void ParamStore::advance(std::size_t keep) {
-  for (std::size_t i = 0; i + keep < reductions_.size(); ++i) {
-    Reduction& reduction = reductions_[i];
-    if (reduction.summing) continue;
+  for (; summing_ + keep < reductions_.size(); ++summing_) {
+    Reduction& reduction = reductions_[summing_];
     finish_scatter(reduction);
-    reduction.summing = true;
     if (!reduction.last) continue;
     const ShardedParameter& p = params_[static_cast<std::size_t>(reduction.param)];
     Gradient& gradient = gradients_[static_cast<std::size_t>(reduction.param)];
@@ -316,6 +313,7 @@ void ParamStore::finish_scatter(Reduction& reduction) {
 void ParamStore::finish() {
   advance(0);
   for (Reduction& reduction : reductions_) reduction.ticket.wait(stream_);
+  summing_ = 0;
   reductions_.clear();
   sum_over_stages();
 }

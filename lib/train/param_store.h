@@ -109,6 +109,7 @@ class ParamStore {
   std::vector<Gradient> gradients_;
   std::vector<std::unique_ptr<Sink>> sinks_;  ///< by block
   std::vector<Reduction> reductions_;         ///< started and not finished, oldest first
+  std::size_t summing_ = 0;                   ///< of them, those whose scatter is done: the first ones
   Tensor master_, gradient_;
   std::int64_t decaying_ = 0;
 };

@@ -13,9 +13,21 @@
 namespace dew {
 namespace {
 
-std::unique_ptr<TokenSource> open_source(const RunSpec& spec) {
+/// Generated text lies in the memory of every rank, before the plan can count anything.
+void check_sentences(std::int64_t count, int local_ranks) {
+  constexpr double kBytes = 100;  // of a sentence while the text grows
+  const double needed = kBytes * static_cast<double>(count) * local_ranks;
+  const auto available = static_cast<double>(free_memory());
+  if (needed > available)
+    throw ConfigError(format("data.sentences: %lld: may take %s on this node, and %s are free",
+                             static_cast<long long>(count), format_bytes(needed).c_str(),
+                             format_bytes(available).c_str()));
+}
+
+std::unique_ptr<TokenSource> open_source(const RunSpec& spec, int local_ranks) {
   if (!spec.data.tokens.empty()) return open_token_directory(spec.data.tokens);
   if (!spec.data.text.empty()) return open_text_files(spec.data.text, spec.data.validation);
+  check_sentences(spec.data.sentences, local_ranks);
   return generate_sentences(spec.data.sentences, spec.run.seed, spec.data.validation);
 }
 
@@ -147,8 +159,13 @@ Topology find_topology(const RunSpec& spec, const HostGroup& world, ConfigSectio
 /// Opens the data on every rank; what is wrong is noted, the same on all ranks.
 void open_data(RunSetup& setup, ConfigSection& root) {
   if (!names_a_source(setup.spec)) return;
+  const Topology& topology = setup.topology;
+  const int local_ranks =
+      topology.rehearsed
+          ? topology.world_size
+          : static_cast<int>(std::count(topology.node_of.begin(), topology.node_of.end(), topology.node));
   const std::string failure =
-      first_failure(setup.ranks, [&setup] { setup.source = open_source(setup.spec); });
+      first_failure(setup.ranks, [&] { setup.source = open_source(setup.spec, local_ranks); });
   if (!failure.empty()) {
     setup.config.note(failure);
     setup.source.reset();
@@ -171,6 +188,42 @@ void check_family(const RunSetup& setup, ConfigSection& root) {
 void check_split(const RunSetup& setup, ConfigSection& root) {
   for (const SplitError& error : split_errors(setup.model.params(), setup.rules, setup.mesh))
     root.error(error.key, error.message);
+}
+
+/// Sizes whose plan would take minutes, or whose bytes would pass 64 bits, before it could be refused for
+/// them.
+void check_sizes(const RunSetup& setup, ConfigSection& root) {
+  constexpr std::int64_t kMostTokens = 1 << 24, kMostVisits = 1 << 16;
+  constexpr double kBytesAnElement = 64, kMostBytes = 0x1p60;  // more than an element takes in all its uses
+  const std::int64_t microbatches = microbatches_of(setup.spec, setup.mesh);
+  const auto blocks = static_cast<std::int64_t>(setup.model.chain.size());
+  const bool staged = setup.mesh[Axis::kStage] > 1;
+  if (microbatches > kMostVisits / blocks)
+    root.error(
+        staged ? "pipeline.microbatches" : "accumulate",
+        format("gives %lld microbatches over the %lld blocks of the model; accepted: a product of up to "
+               "%lld",
+               static_cast<long long>(microbatches), static_cast<long long>(blocks),
+               static_cast<long long>(kMostVisits)));
+  const std::int64_t rows = setup.spec.data.batch / (setup.mesh.size_of(kRowAxes) * microbatches);
+  const std::int64_t length = setup.spec.data.seq_len / setup.mesh[Axis::kSequence];
+  if (rows > kMostTokens / length)
+    root.error(
+        "data.batch",
+        format("gives a rank %lld rows of %lld positions at once; accepted: up to %lld tokens, so more "
+               "microbatches or ranks",
+               static_cast<long long>(rows), static_cast<long long>(length),
+               static_cast<long long>(kMostTokens)));
+  double widths = 0;
+  for (const ParamSpec& param : setup.model.params())
+    for (const std::int64_t extent : param.shape.extents()) widths += static_cast<double>(extent);
+  const double bytes = kBytesAnElement * widths * static_cast<double>(setup.spec.data.batch) *
+                       static_cast<double>(setup.spec.data.seq_len);
+  if (bytes > kMostBytes)
+    root.error("model", format("with data.batch %lld and data.seq_len %lld may take %.2g bytes; accepted: up "
+                               "to %.2g",
+                               static_cast<long long>(setup.spec.data.batch),
+                               static_cast<long long>(setup.spec.data.seq_len), bytes, kMostBytes));
 }
 
 /// Cuts the chain over the stages, and asks every attention call how it meets other ranks' positions.
@@ -243,6 +296,8 @@ std::unique_ptr<RunSetup> prepare_run(Config config, const HostGroup& world) {
   setup->remat.sites.insert(setup->spec.recompute.sites.begin(), setup->spec.recompute.sites.end());
   setup->config.throw_errors();
 
+  check_sizes(*setup, root);
+  setup->config.throw_errors();
   check_split(*setup, root);
   place_blocks(*setup, root);
   setup->config.throw_errors();

@@ -244,6 +244,17 @@ TEST(Config, NotesErrorsWithPlaceAndValue) {
                       "unread (line 2): [1]: refused", "missing: required"}));
 }
 
+TEST(Config, TellsTheFirstHundredOfVeryManyErrorsInTime) {
+  std::string text;
+  for (int i = 0; i < 60'000; ++i) text += "k" + std::to_string(i) + ": 1\n";
+  const Messages errors = read_errors(text, [](ConfigSection root) {
+    for (int i = 0; i < 60'000; ++i) root.error("x", std::to_string(i));
+  });
+  ASSERT_EQ(errors.size(), 101u);
+  EXPECT_NE(errors[0].find("k0 (line 1): unknown key"), std::string::npos) << errors[0];
+  EXPECT_EQ(errors[100], "and 119900 more errors");
+}
+
 TEST(Config, ShortensLongValuesInMessages) {
   const Messages errors = read_errors("x: \"" + std::string(5000, 'y') + "\\n\"\n", [](ConfigSection root) {
     root.integer({"x", "", ""}, 1);

@@ -175,6 +175,35 @@ TEST(TokenDirectory, RefusesNumbersThatAreNotIntegersInRange) {
   expect_error(folder, "meta.json", "eos_id: 256: accepted: an integer from 0 to 255");
 }
 
+TEST(TokenDirectory, RefusesAMetaFileThatSaysAKeyTwiceOrIsDeepOrHuge) {
+  const TempFolder folder;
+  write_directory<std::uint8_t>(folder, "uint8", 256);
+  std::string twice = meta("uint8", 256, 300, 5);
+  twice.insert(1, "\"vocab_size\": 200, ");
+  folder.write("meta.json", twice);
+  expect_error(folder, "meta.json", "the key vocab_size comes twice");
+
+  // Printed level by level, such a value would overrun the stack.
+  std::string deep = meta("uint8", 256, 300, 5);
+  const std::string brackets = std::string(200'000, '[') + std::string(200'000, ']');
+  folder.write("meta.json", deep.replace(deep.find("256"), 3, brackets));
+  expect_error(folder, "meta.json", "is nested deeper than 16 levels");
+
+  folder.write("meta.json", std::string(2 << 20, ' '));
+  expect_error(folder, "meta.json", "holds more than 1 MiB");
+
+  folder.write("meta.json", meta(std::string(5000, 'x'), 256, 300, 5));
+  EXPECT_LT(open_error(folder).size(), 400u);
+}
+
+// Without its mask the run would train on what was masked out.
+TEST(TokenDirectory, RefusesAMaskThatIsALinkToNothing) {
+  const TempFolder folder;
+  write_directory<std::uint8_t>(folder, "uint8", 256);
+  std::filesystem::create_symlink(folder.file("nowhere"), folder.file("train.mask"));
+  expect_error(folder, "train.mask", "No such file");
+}
+
 TEST(TokenDirectory, NamesThePlaceOfAnIdBeyondTheVocabulary) {
   const TempFolder folder;
   write_directory<std::uint32_t>(folder, "uint32", 1000);

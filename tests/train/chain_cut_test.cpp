@@ -42,6 +42,12 @@ TEST(CutByCost, HasTheLeastCostlyCostliestPart) {
   }
 }
 
+TEST(CutByCost, CutsManyBlocksIntoManyPartsInTime) {
+  const ChainCut cut = cut_by_cost(Costs(65538, 1.0), 2, 20000);
+  EXPECT_EQ(cut.parts(), 40000);
+  EXPECT_EQ(costliest(cut, Costs(65538, 1.0)), 2.0);
+}
+
 TEST(CutByCost, GivesEarlierPartsLess) {
   EXPECT_EQ(cut_by_cost(Costs{1, 1, 1, 1, 1}, 2, 1).str(), "2 + 3");
   EXPECT_EQ(cut_by_cost(Costs{0, 1, 1, 1, 1, 2}, 2, 1).str(), "4 + 2");

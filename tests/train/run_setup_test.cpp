@@ -75,5 +75,33 @@ TEST(RunSetup, AcceptsTheSameDataOnAllRanks) {
   EXPECT_EQ(refusal_of_texts({20000, 20000}), "");
 }
 
+/// The message of a setup of generated text with these overrides.
+std::string refusal_with(const std::vector<std::string>& overrides) {
+  return message_of<ConfigError>([&overrides] {
+    Config config = Config::from_text(
+        "model: {width: 16, heads: 2}\ndata: {sentences: 40, seq_len: 16, batch: 4}\n", "setup");
+    for (const std::string& assignment : overrides) config.set(assignment);
+    prepare_run(std::move(config), world());
+  });
+}
+
+// Their plan would take minutes, or count bytes beyond 64 bits.
+TEST(RunSetup, RefusesSizesThatCannotBePlanned) {
+  const auto expect = [](const std::vector<std::string>& overrides, const std::string& says) {
+    const std::string message = refusal_with(overrides);
+    EXPECT_NE(message.find(says), std::string::npos) << says << '\n' << message;
+  };
+  expect({"data.batch=2000000000", "accumulate=1000000000"},
+         "accumulate (--set): 1000000000: gives 1000000000 microbatches over the 4 blocks");
+  expect({"mesh.stage=2", "data.batch=2000000000", "accumulate=10000", "pipeline.microbatches=10000"},
+         "pipeline.microbatches (--set): 10000: gives 100000000 microbatches");
+  expect({"model.layers=65536"}, "accumulate (default): 1: gives 1 microbatches over the 65538 blocks");
+  expect({"data.batch=2147483646"}, "data.batch (--set): 2147483646: gives a rank 1073741823 rows of 16");
+  expect({"data.batch=2000000", "model.width=16777216", "model.layers=10000", "model.mlp=2",
+          "model.head_width=2"},
+         "model (line 1): with data.batch 2000000 and data.seq_len 16 may take");
+  EXPECT_EQ(refusal_with({"model.layers=100"}), "");
+}
+
 }  // namespace
 }  // namespace dew
