@@ -1,45 +1,61 @@
-// Speed of every kernel on this machine, f32 and f64: GFLOP/s beside the library's own matrix product
-// measured in the same run, or GB/s beside a plain copy. The share is that of this reference.
-//   OMP_NUM_THREADS=N bench_kernels [gemm|attention|rest]...
-#include <cblas.h>
-#include <oneapi/dnnl/dnnl.h>
+// Every kernel on this machine: its shape, bytes, FLOP and time beside its bound, the longer of
+//   FLOP / the rate of the best 768 x 768 x 768 product at hand (ours or the library's), and
+//   the time of a plain copy that reads and writes as many bytes in all with as many threads,
+// both measured in the same turns, and the share of the bound reached (100 %: as fast as the bound). Kernels
+// that compute much on each byte and are no products (exp, random numbers) stay far from it by their nature;
+// those that write where they read may pass it, since a copy's target lies elsewhere.
+//   OMP_NUM_THREADS=N bench_kernels [gemm|attention|rest]... [--type f32|f64] [--rounds N]
+#include "kernels.h"
 
 #include <algorithm>
 #include <cstdio>
-#include <functional>
-#include <string>
-#include <vector>
+#include <cstdlib>
+#include <cstring>
 
 #include "base/philox.h"
+#include "base/text.h"
 #include "base/timer.h"
-#include "kernels/adamw.h"
-#include "kernels/attention.h"
-#include "kernels/cross_entropy.h"
-#include "kernels/embedding.h"
 #include "kernels/gemm.h"
-#include "kernels/norm.h"
-#include "kernels/pointwise.h"
-#include "kernels/random.h"
-#include "kernels/reduce.h"
-#include "kernels/rope.h"
 #include "tensor/copy.h"
 
-namespace {
+namespace dew::bench {
 
-using namespace dew;
-using namespace dew::kernels;
+Measured operator+(const Measured& a, const Measured& b) {
+  return {a.flops + b.flops, a.bytes + b.bytes, a.seconds + b.seconds, a.matrix_seconds + b.matrix_seconds,
+          a.copy_seconds + b.copy_seconds};
+}
 
-using Work = std::function<void()>;
+Tensor KernelBench::tensor(const Shape& shape, DType dtype) {
+  constexpr std::int64_t kPeriod = 65537;  // prime, so that no row of a matrix repeats the one before
+  const Tensor wide = Tensor::empty(shape, sums_of(dtype), stream_, Owner::kActivations);
+  std::vector<double> values(kPeriod);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = philox(7, i, 0)[0] * 0x1p-31 - 1;
+  visit_float(wide.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t i = 0; i < wide.numel(); ++i)
+      wide.data<T>()[i] = static_cast<T>(values[static_cast<std::size_t>(i % kPeriod)]);
+  });
+  if (is_master(dtype)) return wide;
+  const Tensor narrow = Tensor::empty(shape, dtype, stream_, Owner::kActivations);
+  copy(stream_, wide, narrow);
+  return narrow;
+}
 
-/// Best seconds of each of several works, run in turn so that a disturbance meets them alike.
-std::vector<double> best_seconds(const std::vector<Work>& works) {
-  constexpr double kBudget = 0.4;  // seconds for each work
+Tensor KernelBench::ids(std::int64_t count, std::int64_t vocab) {
+  const Tensor made = Tensor::empty({count}, DType::kI32, stream_, Owner::kBuffers);
+  for (std::int64_t i = 0; i < count; ++i)
+    made.data<std::int32_t>()[i] =
+        static_cast<std::int32_t>(philox(11, static_cast<std::uint64_t>(i), 0)[0] % vocab);
+  return made;
+}
+
+std::vector<double> KernelBench::best_seconds(const std::vector<Work>& works) const {
+  constexpr double kBudget = 0.3;  // seconds for each work
   constexpr int kFewest = 5;
   std::vector<double> best(works.size(), 1e30);
-  for (const Work& work : works) work();
-  const double start = steady_seconds();
-  for (int round = 0;
-       round < kFewest || steady_seconds() - start < kBudget * static_cast<double>(works.size()); ++round)
+  const double start = steady_seconds(), budget = kBudget * static_cast<double>(works.size());
+  for (int round = 0; rounds_ > 0 ? round < rounds_ : round < kFewest || steady_seconds() - start < budget;
+       ++round)
     for (std::size_t i = 0; i < works.size(); ++i) {
       const double begin = steady_seconds();
       works[i]();
@@ -48,189 +64,108 @@ std::vector<double> best_seconds(const std::vector<Work>& works) {
   return best;
 }
 
-class Bench {
- public:
-  Tensor tensor(const Shape& shape, DType dtype) {
-    Tensor made = Tensor::empty(shape, dtype, stream_, Owner::kActivations);
-    for (std::int64_t i = 0; i < made.numel(); ++i) {
-      const double value = philox(7, static_cast<std::uint64_t>(i), 0)[0] * 0x1p-31 - 1;
-      visit_float(dtype,
-                  [&](auto zero) { made.data<decltype(zero)>()[i] = static_cast<decltype(zero)>(value); });
-    }
-    return made;
+Measured KernelBench::cost_of(const Work& work) {
+  stream_.profile().clear();
+  work();
+  Measured cost;
+  for (const KernelTotals& totals : stream_.profile().kinds) {
+    cost.flops += totals.flops;
+    cost.bytes += totals.bytes;
   }
+  return cost;
+}
 
-  void gemm_rows(DType dtype) {
-    std::printf("\n%s products of T tokens: own GFLOP/s, library's, share\n",
-                std::string(name_of(dtype)).c_str());
-    for (const auto& [tokens, out, in] : {Extents{2048, 384, 384},
-                                          {2048, 1024, 384},
-                                          {2048, 384, 1024},
-                                          {2048, 256, 384},
-                                          {2048, 768, 768},
-                                          {2048, 3072, 768},
-                                          {2048, 768, 3072},
-                                          {512, 50304, 768}}) {
-      if (dtype == DType::kF64 && out > 1024) continue;
-      gemm_row("y = x W^T", dtype, {tokens, out, in}, Transpose::kNo, Transpose::kYes, false);
-      gemm_row("dx = g W", dtype, {tokens, in, out}, Transpose::kNo, Transpose::kNo, false);
-      gemm_row("dW += g^T x", dtype, {out, in, tokens}, Transpose::kYes, Transpose::kNo, true);
-    }
-  }
-
-  void attention_rows(DType dtype) {
-    std::printf(
-        "\n%s causal attention: forward and backward GFLOP/s (2 and 5 products), share of %.1f of a "
-        "product\n",
-        std::string(name_of(dtype)).c_str(), product_rate(dtype));
-    struct Row {
-      std::int64_t samples, length, heads, kv_heads, width, window;
-    };
-    for (const Row& r : {Row{8, 256, 6, 6, 64, 0},
-                         {1, 2048, 6, 6, 64, 0},
-                         {4, 1024, 12, 12, 64, 0},
-                         {1, 2048, 8, 2, 128, 0},
-                         {1, 2048, 6, 6, 64, 256},
-                         {8, 256, 12, 12, 32, 0},
-                         {16, 64, 4, 4, 16, 0}}) {
-      const Shape queries{r.samples, r.length, r.heads, r.width},
-          keys{r.samples, r.length, r.kv_heads, r.width};
-      const Tensor q = tensor(queries, dtype), k = tensor(keys, dtype), v = tensor(keys, dtype),
-                   d_o = tensor(queries, dtype);
-      const Tensor o = tensor(queries, dtype), dq = tensor(queries, dtype), dk = tensor(keys, dtype);
-      const Tensor dv = tensor(keys, dtype), sums = tensor({r.samples, r.heads, r.length}, dtype);
-      const AttentionMask mask{.window = r.window};
-      const Work forward = [&] { attention_forward(stream_, q, k, v, mask, {}, o, sums); };
-      const Work backward = [&] {
-        attention_backward(stream_, q, k, v, mask, {}, o, sums, d_o, {dq}, {dk}, {dv});
-      };
-      const double forward_flops = flops_of(forward), backward_flops = flops_of(backward);
-      const std::vector<double> s = best_seconds({forward, backward, library_product(dtype)});
-      const double rate = kReferenceFlops / s[2];
-      std::printf(
-          "B %2ld L %4ld H %2ld/%-2ld K %3ld window %4ld  %7.1f %4.0f %%  %7.1f %4.0f %%  both %4.0f %%\n",
-          r.samples, r.length, r.heads, r.kv_heads, r.width, r.window, forward_flops / s[0] / 1e9,
-          100 * forward_flops / s[0] / rate, backward_flops / s[1] / 1e9, 100 * backward_flops / s[1] / rate,
-          100 * (forward_flops + backward_flops) / (s[0] + s[1]) / rate);
-    }
-  }
-
-  void other_rows(DType dtype) {
-    constexpr std::int64_t kTokens = 2048, kWidth = 384, kInner = 1024, kVocab = 256;
-    const Tensor x = tensor({kTokens, kWidth}, dtype), y = tensor({kTokens, kWidth}, dtype),
-                 w = tensor({kWidth}, dtype);
-    const Tensor z = tensor({kTokens, kWidth}, dtype), root = tensor({kTokens}, dtype),
-                 dw = tensor({kWidth}, dtype);
-    const Tensor gate = tensor({kTokens, kInner}, dtype), up = tensor({kTokens, kInner}, dtype);
-    const Tensor inner = tensor({kTokens, kInner}, dtype), d_gate = tensor({kTokens, kInner}, dtype);
-    const Tensor heads = x.reshape({8, 256, 6, 64}), turned = y.reshape({8, 256, 6, 64}),
-                 table = tensor({256, 64}, dtype);
-    const Tensor logits = tensor({kTokens, kVocab}, dtype), rows = tensor({kVocab, kWidth}, dtype);
-    const Tensor loss = tensor({1}, DType::kF64),
-                 tokens = Tensor::zeros({kTokens}, DType::kI32, stream_, Owner::kBuffers);
-    for (std::int64_t t = 0; t < kTokens; ++t)
-      tokens.data<std::int32_t>()[t] = static_cast<std::int32_t>(t * 7 % kVocab);
-    const Tensor many = tensor({1 << 22}, dtype), moment = tensor({1 << 22}, dtype),
-                 square = tensor({1 << 22}, dtype);
-    const Tensor gradient = tensor({1 << 22}, dtype);
-    fill(stream_, square, 1);
-    std::printf("\n%s, GB/s (each byte once) and share of a copy of the same bytes\n",
-                std::string(name_of(dtype)).c_str());
-    row("add", [&] { add(stream_, x, y, z); });
-    row("swiglu_forward", [&] { swiglu_forward(stream_, gate, up, inner); });
-    row("swiglu_backward", [&] { swiglu_backward(stream_, gate, up, inner, {d_gate}, {d_gate}); });
-    row("rms_norm_forward", [&] { rms_norm_forward(stream_, x, w, 1e-6, y, root); });
-    row("rms_norm_backward", [&] { rms_norm_backward(stream_, x, w, root, y, {z}, {dw}); });
-    row("rope", [&] { rope(stream_, heads, table, {}, RopeDirection::kForward, {turned}); });
-    row("embedding_forward", [&] { embedding_forward(stream_, tokens, rows, x); });
-    row("embedding_backward", [&] { embedding_backward(stream_, tokens, x, {rows}); });
-    row("cross_entropy", [&] { cross_entropy_in_place(stream_, logits, tokens, 1, loss); });
-    row("adamw", [&] { adamw(stream_, {.lr = 1e-3}, gradient, many, moment, square); });
-    row("sum_of_squares", [&] { sum_of_squares(stream_, many); });
-    row("lerp", [&] { lerp(stream_, many, gradient, 0.999); });
-    row("fill_normal", [&] { fill_normal(stream_, 1, 0, 1, many); });
-  }
-
- private:
-  struct Extents {
-    std::int64_t m, n, k;
+Work KernelBench::plain_copy(double bytes) {
+  const std::int64_t half = std::max<std::int64_t>(static_cast<std::int64_t>(bytes / 2), 1);
+  const Tensor from = Tensor::zeros({half}, DType::kU8, stream_, Owner::kBuffers);
+  const Tensor to = Tensor::zeros({half}, DType::kU8, stream_, Owner::kBuffers);
+  return [half, from, to] {
+    constexpr std::int64_t kPart = 1 << 16;
+    const std::uint8_t* in = from.data<std::uint8_t>();
+    std::uint8_t* out = to.data<std::uint8_t>();
+#pragma omp parallel for schedule(static) if (half > kPart)
+    for (std::int64_t begin = 0; begin < half; begin += kPart)
+      std::memcpy(out + begin, in + begin, static_cast<std::size_t>(std::min(kPart, half - begin)));
   };
-  static constexpr std::int64_t kReferenceSide = 768;
-  static constexpr double kReferenceFlops = 2.0 * kReferenceSide * kReferenceSide * kReferenceSide;
+}
 
-  static void library(DType dtype, Extents x, bool ta, bool tb, bool add, const Tensor& a, const Tensor& b,
-                      const Tensor& c) {
-    const std::int64_t lda = ta ? x.m : x.k, ldb = tb ? x.k : x.n;
-    const auto i = [](std::int64_t value) { return static_cast<blasint>(value); };
-    if (dtype == DType::kF32) {
-      dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', x.m, x.n, x.k, 1, a.data<float>(), lda, b.data<float>(), ldb,
-                 add ? 1 : 0, c.data<float>(), x.n);
-    } else {
-      cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, i(x.m),
-                  i(x.n), i(x.k), 1, a.data<double>(), i(lda), b.data<double>(), i(ldb), add ? 1 : 0,
-                  c.data<double>(), i(x.n));
-    }
+std::array<Work, 2> KernelBench::reference_products(DType dtype) {
+  const Tensor a = tensor({kReferenceSide, kReferenceSide}, dtype),
+               c = tensor({kReferenceSide, kReferenceSide}, dtype);
+  const Work ours = [this, a, c] {
+    kernels::gemm(stream_, a, kernels::Transpose::kNo, a, kernels::Transpose::kNo, {c});
+  };
+  return {ours, library_product({kReferenceSide, kReferenceSide, kReferenceSide}, {}, a, a, c)};
+}
+
+std::vector<Measured> KernelBench::measure(DType dtype, const std::vector<Work>& works) {
+  constexpr double kReferenceFlops = 2.0 * kReferenceSide * kReferenceSide * kReferenceSide;
+  std::vector<Measured> measured;
+  std::vector<Work> turns;
+  for (const Work& work : works) {  // this call also warms it up
+    measured.push_back(cost_of(work));
+    turns.push_back(work);
+    turns.push_back(plain_copy(measured.back().bytes));
+    turns.back()();
   }
-
-  Work library_product(DType dtype) {
-    const Tensor a = tensor({kReferenceSide, kReferenceSide}, dtype),
-                 c = tensor({kReferenceSide, kReferenceSide}, dtype);
-    return [=] {
-      library(dtype, {kReferenceSide, kReferenceSide, kReferenceSide}, false, false, false, a, a, c);
-    };
+  for (const Work& product : reference_products(dtype)) {
+    product();
+    turns.push_back(product);
   }
-  double product_rate(DType dtype) {
-    return kReferenceFlops / best_seconds({library_product(dtype)})[0] / 1e9;
+  const std::vector<double> best = best_seconds(turns);
+  const double product_seconds = std::min(best[best.size() - 1], best[best.size() - 2]);
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    measured[i].seconds = best[2 * i];
+    measured[i].copy_seconds = best[2 * i + 1];
+    measured[i].matrix_seconds = product_seconds * measured[i].flops / kReferenceFlops;
   }
+  return measured;
+}
 
-  double flops_of(const Work& work) {
-    stream_.profile().clear();
-    work();
-    return stream_.profile().flops();
-  }
+void KernelBench::heading(DType dtype, const char* title) const {
+  std::printf("\n%s %s\n%-22s %-34s %10s %11s %11s %11s %14s\n", std::string(name_of(dtype)).c_str(), title,
+              "kernel", "shape", "MB", "MFLOP", "us", "bound us", "share of bound");
+}
 
-  void gemm_row(const char* name, DType dtype, Extents x, Transpose ta, Transpose tb, bool add) {
-    const bool a_turned = ta == Transpose::kYes, b_turned = tb == Transpose::kYes;
-    const Tensor a = tensor(a_turned ? Shape{x.k, x.m} : Shape{x.m, x.k}, dtype);
-    const Tensor b = tensor(b_turned ? Shape{x.n, x.k} : Shape{x.k, x.n}, dtype),
-                 c = tensor({x.m, x.n}, dtype);
-    const std::vector<double> s =
-        best_seconds({[&] {
-                        gemm(stream_, a, ta, b, tb, {c, add});
-                      },
-                      [&] { library(dtype, x, a_turned, b_turned, add, a, b, c); }});
-    const double flops = 2.0 * static_cast<double>(x.m) * static_cast<double>(x.n) * static_cast<double>(x.k);
-    std::printf("%-12s %5ld x %5ld x %5ld  %7.1f %7.1f %4.0f %%\n", name, x.m, x.n, x.k, flops / s[0] / 1e9,
-                flops / s[1] / 1e9, 100 * s[1] / s[0]);
-  }
+void KernelBench::print(const std::string& name, const std::string& shape, const Measured& m,
+                        const std::string& more) {
+  const bool computes = m.matrix_seconds >= m.copy_seconds;
+  std::printf("%-22s %-34s %10.3f %11.2f %11.1f %11.1f %5.1f %% %-6s %s\n", name.c_str(), shape.c_str(),
+              m.bytes * 1e-6, m.flops * 1e-6, m.seconds * 1e6, m.bound() * 1e6, 100 * m.bound() / m.seconds,
+              computes ? "matrix" : "copy", more.c_str());
+  std::fflush(stdout);
+}
 
-  void row(const char* name, const Work& work) {
-    stream_.profile().clear();
-    work();
-    double bytes = 0;
-    for (const KernelTotals& totals : stream_.profile().kinds) bytes += totals.bytes;
-    const std::int64_t half = std::max<std::int64_t>(static_cast<std::int64_t>(bytes / 8), 1);
-    const Tensor from = tensor({half}, DType::kF32), to = tensor({half}, DType::kF32);
-    const std::vector<double> s = best_seconds({work, [&] { copy(stream_, from, to); }});
-    std::printf("%-20s %7.1f GB/s  %7.1f us  %4.0f %%\n", name, bytes / s[0] / 1e9, s[0] * 1e6,
-                100 * s[1] / s[0]);
-  }
+Measured KernelBench::row(DType dtype, const std::string& name, const std::string& shape, const Work& work) {
+  const Measured measured = measure(dtype, {work}).front();
+  print(name, shape, measured);
+  return measured;
+}
 
-  Allocator allocator_{Device{}};
-  Stream stream_{allocator_};
-};
-
-}  // namespace
+}  // namespace dew::bench
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> wanted(argv + 1, argv + argc);
-  const auto runs = [&](const char* part) {
-    return wanted.empty() || std::find(wanted.begin(), wanted.end(), part) != wanted.end();
+  std::vector<std::string> parts, types;
+  int rounds = 0;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--type" && i + 1 < argc)
+      types.emplace_back(argv[++i]);
+    else if (argument == "--rounds" && i + 1 < argc)
+      rounds = std::atoi(argv[++i]);
+    else
+      parts.push_back(argument);
+  }
+  const auto holds = [](const std::vector<std::string>& wanted, std::string_view name) {
+    return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
   };
-  Bench bench;
-  for (DType dtype : {DType::kF32, DType::kF64}) {
-    if (runs("gemm")) bench.gemm_rows(dtype);
-    if (runs("attention")) bench.attention_rows(dtype);
-    if (runs("rest")) bench.other_rows(dtype);
+  dew::bench::KernelBench bench(rounds);
+  for (const dew::DType dtype : dew::bench::kMeasuredTypes) {
+    if (!holds(types, name_of(dtype))) continue;
+    if (holds(parts, "gemm")) dew::bench::gemm_rows(bench, dtype);
+    if (holds(parts, "attention")) dew::bench::attention_rows(bench, dtype);
+    if (!holds(parts, "rest")) continue;
+    dew::bench::row_kernels(bench, dtype);
+    dew::bench::element_kernels(bench, dtype);
   }
 }

@@ -10,11 +10,9 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <numeric>
 #include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,7 +23,7 @@
 #include "base/timer.h"
 #include "comm/mpi_env.h"
 #include "kernels/threads.h"
-#include "options.h"
+#include "run_file.h"
 #include "train/run_setup.h"
 #include "train/schedule_check.h"
 #include "train/schedule_timeline.h"
@@ -294,14 +292,10 @@ void report_memory(std::span<const std::unique_ptr<Contender>> contenders, int r
 }
 
 void run(const Options& options, const dew::MpiEnv& mpi) {
-  std::ostringstream text;
-  text << std::ifstream(options.file).rdbuf();
   std::vector<std::unique_ptr<Contender>> contenders;
   for (const dew::PipelineSchedule schedule : kSchedules) {
-    dew::Config config = dew::Config::from_text(text.str(), options.file);
-    for (const std::string& assignment : options.overrides) config.set(assignment);
     const std::string name(name_of(schedule));
-    config.set("pipeline.schedule=" + name);
+    dew::Config config = dew::bench::read_config(options, {"pipeline.schedule=" + name});
     contenders.push_back(std::make_unique<Contender>(std::move(config), name, mpi.world()));
   }
   for (int round = 0; round < options.count; ++round)

@@ -10,9 +10,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +18,7 @@
 #include "base/timer.h"
 #include "comm/mpi_env.h"
 #include "kernels/threads.h"
-#include "options.h"
+#include "run_file.h"
 #include "traffic.h"
 #include "train/run_setup.h"
 #include "train/step.h"
@@ -112,11 +110,7 @@ void print_speed(const dew::RunSetup& setup, const Measures& measured, dew::Stre
 }
 
 void run(const Options& options, const dew::MpiEnv& mpi) {
-  std::ostringstream text;
-  text << std::ifstream(options.file).rdbuf();
-  dew::Config config = dew::Config::from_text(text.str(), options.file);
-  for (const std::string& assignment : options.overrides) config.set(assignment);
-  const auto setup = dew::prepare_run(std::move(config), mpi.world());
+  const auto setup = dew::prepare_run(dew::bench::read_config(options), mpi.world());
   dew::Allocator allocator(dew::Device{});
   dew::Stream stream(allocator);
   dew::Mesh mesh(setup->ranks, setup->mesh, setup->groups);
