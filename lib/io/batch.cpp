@@ -57,16 +57,21 @@ BatchReader::BatchReader(const TokenSource& source, std::int64_t seq_len, std::u
 }
 
 Batch BatchReader::train(std::int64_t step, std::int64_t microbatch, Stream& stream) const {
+  Batch batch = room(stream);
+  if (!stream.device().is_meta()) read_train(step, microbatch, batch);
+  return batch;
+}
+
+void BatchReader::read_train(std::int64_t step, std::int64_t microbatch, Batch& batch) const {
   DEW_CHECK(step >= split_.first_step && microbatch >= 0 && microbatch < split_.microbatches, step,
             microbatch);
   const std::int64_t first = split_.first(step, microbatch);
   std::vector<std::int64_t> windows(static_cast<std::size_t>(split_.rows()));
   for (std::size_t i = 0; i < windows.size(); ++i)
     windows[i] = sampler_.at(first + static_cast<std::int64_t>(i)).window;
-  Batch batch = make(Split::kTrain, windows, stream);
+  read(Split::kTrain, windows, batch);
   batch.first_row = first - split_.start(step);
-  if (!stream.device().is_meta()) hint_train(step + 1, microbatch);
-  return batch;
+  hint_train(step + 1, microbatch);
 }
 
 void BatchReader::hint_train(std::int64_t step, std::int64_t microbatch) const {
@@ -85,7 +90,9 @@ Batch BatchReader::validation(std::int64_t index, Stream& stream) const {
   for (std::int64_t i = 0; i < rows; ++i) {
     windows[static_cast<std::size_t>(i)] = first + i < count ? first + i : kPaddingRow;
   }
-  return make(Split::kValidation, windows, stream);
+  Batch batch = room(stream);
+  if (!stream.device().is_meta()) read(Split::kValidation, windows, batch);
+  return batch;
 }
 
 std::int64_t BatchReader::validation_batches() const {
@@ -107,9 +114,8 @@ Sampler::Place BatchReader::position(std::int64_t step) const {
   return {row / windows, row % windows};
 }
 
-Batch BatchReader::make(Split split, std::span<const std::int64_t> windows, Stream& stream) const {
-  const std::int64_t length = part_.length;
-  const Shape shape{static_cast<std::int64_t>(windows.size()), length};
+Batch BatchReader::room(Stream& stream) const {
+  const Shape shape{split_.rows(), part_.length};
   const auto integers = [&stream](const Shape& of) {
     return Tensor::empty(of, DType::kI32, stream, Owner::kBuffers);
   };
@@ -119,12 +125,15 @@ Batch BatchReader::make(Split split, std::span<const std::int64_t> windows, Stre
   batch.positions = integers(shape);
   if (eos_) batch.starts = integers({shape.dim(0), seq_len_});
   batch.first_position = part_.begin;
-  batch.valid = length * shape.dim(0);
-  if (stream.device().is_meta() || length == 0) return batch;
+  batch.valid = shape.numel();
+  return batch;
+}
+
+void BatchReader::read(Split split, std::span<const std::int64_t> windows, Batch& batch) const {
   batch.valid = 0;
+  if (part_.length == 0) return;
   for (std::size_t row = 0; row < windows.size(); ++row)
     batch.valid += read_row(split, windows[row], static_cast<std::int64_t>(row), batch);
-  return batch;
 }
 
 std::int64_t BatchReader::read_row(Split split, std::int64_t window, std::int64_t row,

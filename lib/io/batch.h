@@ -43,6 +43,10 @@ class BatchReader {
   /// The batch of a training step (from the split's first_step on) and microbatch: a pure function of its
   /// arguments. Hints the next step's rows to the source.
   Batch train(std::int64_t step, std::int64_t microbatch, Stream& stream) const;
+  /// The same in two halves: room for any training batch, which only the stream's thread may make, and
+  /// reading into it, which any one thread may do meanwhile.
+  Batch room(Stream& stream) const;
+  void read_train(std::int64_t step, std::int64_t microbatch, Batch& batch) const;
 
   /// Validation rows in file order, B = split.rows() a call and rank as in a training microbatch: evaluation
   /// then needs no more memory than training. The last rows are padded with rows whose targets are all -1, so
@@ -58,8 +62,8 @@ class BatchReader {
   Sampler::Place position(std::int64_t step) const;
 
  private:
-  Batch make(Split split, std::span<const std::int64_t> windows,
-             Stream& stream) const;  ///< window -1: a padding row
+  void read(Split split, std::span<const std::int64_t> windows,
+            Batch& batch) const;  ///< window -1: a padding row
   /// Fills one row of the batch; returns its targets that count.
   std::int64_t read_row(Split split, std::int64_t window, std::int64_t row, const Batch& batch) const;
   void hint_train(std::int64_t step, std::int64_t microbatch) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/philox.h"
 #include "base/timer.h"
@@ -53,12 +54,40 @@ double set_loss_scale(std::span<Microbatch> microbatches, const Mesh& mesh, cons
   return seconds;
 }
 
+void ReadAhead::start(const BatchReader& reader, std::int64_t step, std::vector<Batch> batches) {
+  drop();
+  step_ = step;
+  batches_ = std::move(batches);
+  read_ = std::async(std::launch::async, [this, &reader, step] {
+    for (std::size_t m = 0; m < batches_.size(); ++m)
+      reader.read_train(step, static_cast<std::int64_t>(m), batches_[m]);
+  });
+}
+
+std::vector<Batch> ReadAhead::take(std::int64_t step) {
+  if (step_ != step || !read_.valid()) {
+    drop();
+    return {};
+  }
+  step_ = -1;
+  read_.get();
+  return std::exchange(batches_, {});
+}
+
+void ReadAhead::drop() {
+  if (read_.valid()) read_.wait();
+  read_ = {};
+  step_ = -1;
+  batches_.clear();
+}
+
 DataFeed::DataFeed(const TokenSource& source, const RunSpec& spec, const Mesh& mesh, const HostGroup& ranks)
     : source_(source), spec_(spec), mesh_(mesh), ranks_(ranks) {
   continue_at(0, 0);
 }
 
 void DataFeed::continue_at(std::int64_t step, std::int64_t row) {
+  ahead_.drop();
   const MeshShape& shape = mesh_.shape();
   RowSplit split = row_split(spec_, shape, mesh_.coord());
   split.first_step = step;
@@ -68,14 +97,26 @@ void DataFeed::continue_at(std::int64_t step, std::int64_t row) {
 }
 
 StepData DataFeed::step(std::int64_t step, const Placements& placements, Stream& stream) const {
+  const auto room = [&] {
+    std::vector<Batch> batches;
+    for (std::int64_t m = 0; m < microbatches_of(spec_, mesh_.shape()); ++m)
+      batches.push_back(reader_->room(stream));
+    return batches;
+  };
   StepData data;
   {
     ScopeTimer timer(data.read_seconds);
     KernelScope scope(stream, KernelKind::kDataWait, 0, 0);
-    for (std::int64_t m = 0; m < microbatches_of(spec_, mesh_.shape()); ++m)
-      data.microbatches.push_back({reader_->train(step, m, stream), 1, placements, step_draws(spec_, step)});
+    std::vector<Batch> batches = ahead_.take(step);
+    if (batches.empty()) {
+      ahead_.start(*reader_, step, room());
+      batches = ahead_.take(step);
+    }
+    for (Batch& batch : batches)
+      data.microbatches.push_back({std::move(batch), 1, placements, step_draws(spec_, step)});
   }
   data.wait_seconds = set_loss_scale(data.microbatches, mesh_, ranks_);
+  ahead_.start(*reader_, step + 1, room());
   return data;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <optional>
 #include <span>
 #include <vector>
@@ -17,7 +18,7 @@ namespace dew {
 /// What a step reads.
 struct StepData {
   std::vector<Microbatch> microbatches;
-  double read_seconds = 0;  ///< reading tokens
+  double read_seconds = 0;  ///< waiting for tokens to be read
   double wait_seconds = 0;  ///< waiting for other ranks in the count of targets
 };
 
@@ -26,6 +27,29 @@ struct StepData {
 /// Collective over `ranks`, all ranks of `mesh`. Throws SharedError when no target counts. Returns the
 /// seconds spent waiting.
 double set_loss_scale(std::span<Microbatch> microbatches, const Mesh& mesh, const HostGroup& ranks);
+
+/// Reads the batches of one step ahead, on a thread of its own, while the step before it computes.
+class ReadAhead {
+ public:
+  ReadAhead() = default;
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+  ~ReadAhead() { drop(); }
+
+  /// Starts reading a step into `batches`, which nobody else may touch until `take`. The reader must outlive
+  /// it.
+  void start(const BatchReader& reader, std::int64_t step, std::vector<Batch> batches);
+  /// The batches of `step` once they are read, or nothing when another step, or none, was asked for. Throws
+  /// what reading threw.
+  std::vector<Batch> take(std::int64_t step);
+  /// Waits for what is being read and forgets it.
+  void drop();
+
+ private:
+  std::int64_t step_ = -1;
+  std::vector<Batch> batches_;
+  std::future<void> read_;
+};
 
 class DataFeed {
  public:
@@ -36,7 +60,8 @@ class DataFeed {
   /// one, whose batches may have had another size.
   void continue_at(std::int64_t step, std::int64_t row);
 
-  /// The microbatches of a step (counted from 0), with the divisor set before anything runs. Collective.
+  /// The microbatches of a step (counted from 0), with the divisor set before anything runs; the next step is
+  /// read meanwhile. Collective.
   StepData step(std::int64_t step, const Placements& placements, Stream& stream) const;
   /// One validation batch, of a training microbatch's size; its loss_scale is 1, so that a loss is a sum.
   /// `valid` counts this rank's targets.
@@ -53,6 +78,7 @@ class DataFeed {
   const Mesh& mesh_;
   const HostGroup& ranks_;
   std::optional<BatchReader> reader_;
+  mutable ReadAhead ahead_;  // after the reader: it stops reading first
 };
 
 /// Batches of the right shapes without memory, for a dry run on a meta stream as the rank at `coord`.

@@ -29,6 +29,9 @@ DryStep dry_step(const EngineParts& parts, const MeshShape& shape, const MeshCoo
   stream.profile().clear();
   const std::vector<Microbatch> batches =
       dry_microbatches(parts.spec, shape, coord, engine.token_placements(), stream);
+  // The next step's are read meanwhile.
+  const std::vector<Microbatch> ahead =
+      dry_microbatches(parts.spec, shape, coord, engine.token_placements(), stream);
   engine.gradients(batches);
   DryStep step{stream.profile(), {}, mesh.traffic()};
   engine.update(1, 0, 1);

@@ -177,8 +177,8 @@ TEST(RunSpec, RefusesByNameWhatDoesNotWorkYet) {
       {"layout.offload=[ema]", "layout.offload (--set): [ema]: not available in this version; accepted: []"},
       {"device=cuda", "device.kind (--set): cuda: not available in this version; accepted: auto or cpu"},
       {"transport=nccl", "transport (--set): nccl: not available in this version; accepted: auto or mpi"},
-      {"precision.compute=bf16",
-       "precision.compute (--set): bf16: not available in this version; accepted: f64 or f32"},
+      {"precision.compute=int8",
+       "precision.compute (--set): int8: not available in this version; accepted: f64, f32 or bf16"},
       {"recompute=thrifty",
        "recompute (--set): thrifty: policy names are not available in this version; accepted: none, full or "
        "a list of sites"},

@@ -1,6 +1,7 @@
 // What a finished run leaves: run.yaml, metrics.jsonl and checkpoints.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <set>
 #include <sstream>
@@ -36,9 +37,9 @@ TEST(RunFiles, RunYamlHoldsEveryKeyAndTheVersion) {
   ASSERT_GT(keys.size(), 60u);
   for (const std::string& key : keys) {
     const std::string leaf = key.substr(key.rfind('.') + 1);
-    EXPECT_NE(("\n" + resolved).find((key == leaf ? "\n" : "\n  ") + leaf + ":"), std::string::npos)
-        << key << '\n'
-        << resolved;
+    const std::string indent(2 * static_cast<std::size_t>(std::count(key.begin(), key.end(), '.')), ' ');
+    EXPECT_NE(("\n" + resolved).find("\n" + indent + leaf + ":"), std::string::npos) << key << '\n'
+                                                                                     << resolved;
   }
   EXPECT_NE(resolved.find(kVersion), std::string::npos) << resolved;
 }
