@@ -15,7 +15,7 @@ namespace dew::bench {
 using Work = std::function<void()>;
 
 /// Formats that are measured: a kernel's rows come once for each.
-inline constexpr std::array kMeasuredTypes{DType::kF32, DType::kF64};
+inline constexpr std::array kMeasuredTypes{DType::kF32, DType::kBf16, DType::kF64};
 
 /// What rows of a format are summed in: statistics, losses and gradients of weights.
 constexpr DType sums_of(DType dtype) {

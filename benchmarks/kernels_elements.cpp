@@ -22,6 +22,8 @@ void state_kernels(KernelBench& bench, DType dtype, const Tensor& x, const Tenso
   const std::string shape = std::to_string(kMany);
   const Tensor moment = bench.tensor({kMany}, dtype), square = bench.tensor({kMany}, dtype);
   fill(stream, square, 1);
+  bench.row(dtype, "scale", shape, [&] { scale(stream, moment, -1); });
+  bench.row(dtype, "sum_of_squares", shape, [&] { sum_of_squares(stream, x); });
   bench.row(dtype, "adamw", shape, [&] { adamw(stream, {.lr = 1e-3}, y, x, moment, square); });
   bench.row(dtype, "lerp", shape, [&] { lerp(stream, x, y, 0.999); });
   const std::array<Tensor, 2> terms{x, y};
@@ -61,15 +63,13 @@ void element_kernels(KernelBench& bench, DType dtype) {
   const Tensor x = bench.tensor({kMany}, dtype), y = bench.tensor({kMany}, dtype),
                z = bench.tensor({kMany}, dtype);
   bench.row(dtype, "add", shape, [&] { add(stream, x, y, z); });
-  bench.row(dtype, "scale", shape, [&] { scale(stream, z, -1); });
-  bench.row(dtype, "sum_of_squares", shape, [&] { sum_of_squares(stream, x); });
   bench.row(dtype, "fill", shape, [&] { fill(stream, z, 1); });
   const DType other = dtype == DType::kF32 ? DType::kF64 : DType::kF32;
   const Tensor cast = bench.tensor({kMany}, other);
   const std::string pair = std::string(name_of(dtype)) + " to " + std::string(name_of(other));
   bench.row(dtype, "copy", shape, [&] { copy(stream, x, z); });
-  bench.row(dtype, "cast " + pair, shape, [&] { copy(stream, x, cast); });
-  bench.row(dtype, "cast back", shape, [&] { copy(stream, cast, z); });
+  bench.row(dtype, "cast " + pair, shape, [&] { kernels::cast(stream, x, cast); });
+  bench.row(dtype, "cast back", shape, [&] { kernels::cast(stream, cast, z); });
   if (is_master(dtype)) state_kernels(bench, dtype, x, y);
   boxes(bench, dtype);
 }

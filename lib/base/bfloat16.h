@@ -6,6 +6,7 @@
 
 namespace dew {
 
+// NOLINTNEXTLINE(readability-identifier-naming): a number type, named as the built-in ones are
 struct bf16 {
   std::uint16_t bits = 0;
 
@@ -17,6 +18,7 @@ struct bf16 {
     bits =
         static_cast<std::uint16_t>(is_nan ? word >> 16 | 0x40u : (word + 0x7FFFu + (word >> 16 & 1u)) >> 16);
   }
+  /// By way of a float: rounded twice.
   explicit bf16(double x) : bf16(static_cast<float>(x)) {}
   explicit operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
   explicit operator double() const { return static_cast<double>(static_cast<float>(*this)); }

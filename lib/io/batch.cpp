@@ -77,7 +77,8 @@ void BatchReader::read_train(std::int64_t step, std::int64_t microbatch, Batch& 
 void BatchReader::hint_train(std::int64_t step, std::int64_t microbatch) const {
   const std::int64_t first = split_.first(step, microbatch);
   for (std::int64_t row = first; row < first + split_.rows(); ++row) {
-    source_.will_need(Split::kTrain, sampler_.at(row).window * seq_len_ + part_.begin, part_.length + 1);
+    const std::int64_t begin = eos_ ? 0 : part_.begin, count = eos_ ? seq_len_ + 1 : part_.length + 1;
+    source_.will_need(Split::kTrain, sampler_.at(row).window * seq_len_ + begin, count);
   }
 }
 

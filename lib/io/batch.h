@@ -58,6 +58,8 @@ class BatchReader {
   std::int64_t train_windows() const;
   std::int64_t validation_windows() const;
   std::int64_t seq_len() const { return seq_len_; }
+  /// The id that ends documents, where rows are split into them.
+  std::optional<std::int32_t> eos() const { return eos_; }
   /// Epoch and row within it at which a step (from first_step on) starts: the data position of a checkpoint.
   Sampler::Place position(std::int64_t step) const;
 

@@ -32,6 +32,7 @@ struct RunState {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0, row = 0;  ///< data position: the next row to read
   std::int64_t windows = 0;         ///< training windows an epoch; 0 in a file that does not tell
+  std::int64_t eos = -1;            ///< of the documents that rows were split into; -1: they were not
   std::string resolved_yaml;
   std::string version;
 };

@@ -20,6 +20,7 @@ void write_run_state(Hdf5File& file, const RunState& state) {
   file.write_attribute("/data", "epoch", state.epoch);
   file.write_attribute("/data", "row", state.row);
   file.write_attribute("/data", "windows", state.windows);
+  file.write_attribute("/data", "eos", state.eos);
 }
 
 RunState read_run_state(const Hdf5File& file) {
@@ -33,6 +34,7 @@ RunState read_run_state(const Hdf5File& file) {
   state.row = file.read_signed("/data", "row");
   // Older files lack it.
   if (file.has_attribute("/data", "windows")) state.windows = file.read_signed("/data", "windows");
+  if (file.has_attribute("/data", "eos")) state.eos = file.read_signed("/data", "eos");
   return state;
 }
 

@@ -141,7 +141,7 @@ Inspection share(Inspection seen, const HostGroup& group) {
   RunState& state = seen.state;
   const std::vector<std::int64_t> numbers = unpack_numbers(group.broadcast(
       pack_numbers(std::vector<std::int64_t>{state.step, state.tokens, static_cast<std::int64_t>(state.seed),
-                                             state.epoch, state.row, state.windows}),
+                                             state.epoch, state.row, state.windows, state.eos}),
       0));
   state.step = numbers[0];
   state.tokens = numbers[1];
@@ -149,6 +149,7 @@ Inspection share(Inspection seen, const HostGroup& group) {
   state.epoch = numbers[3];
   state.row = numbers[4];
   state.windows = numbers[5];
+  state.eos = numbers[6];
   state.version = group.broadcast(state.version, 0);
   state.resolved_yaml = group.broadcast(state.resolved_yaml, 0);
   seen.present = unpack_numbers(group.broadcast(pack_numbers(seen.present), 0));

@@ -49,14 +49,28 @@ void check_gradient(const Target& gradient, const Tensor& of) {
             of.shape(), name_of(gradient.into.dtype()));
 }
 
+/// The sum over i in [0, count) of first + i, each clamped to [0, most].
+double clamped_sum(std::int64_t first, std::int64_t count, std::int64_t most) {
+  const std::int64_t low = std::clamp<std::int64_t>(-first, 0, count),
+                     high = std::clamp<std::int64_t>(most - first, low, count);
+  const double terms = static_cast<double>(high - low), start = static_cast<double>(first + low);
+  return terms * start + terms * (terms - 1) / 2 +
+         static_cast<double>(count - high) * static_cast<double>(most);
+}
+
+/// Pairs of a query and a key that it sees, documents left aside.
+double visible_pairs(const AttentionShape& shape) {
+  const AttentionMask& mask = shape.mask;
+  if (!mask.causal) return static_cast<double>(shape.queries) * static_cast<double>(shape.keys);
+  const std::int64_t shift = mask.query_begin - mask.key_begin;
+  const double before = clamped_sum(shift + 1, shape.queries, shape.keys);
+  if (mask.window == 0) return before;
+  return before - clamped_sum(shift + 1 - mask.window, shape.queries, shape.keys);
+}
+
 /// FLOP of one matrix product over every visible pair of a query and a key, documents left aside.
 double product_flops(const AttentionShape& shape) {
-  double pairs = 0;
-  for (std::int64_t i = 0; i < shape.queries; ++i) {
-    const KeyRange seen = visible_keys(shape, i, i + 1);
-    pairs += static_cast<double>(seen.end - seen.begin);
-  }
-  return 2.0 * pairs * static_cast<double>(shape.samples * shape.heads * shape.width);
+  return 2.0 * visible_pairs(shape) * static_cast<double>(shape.samples * shape.heads * shape.width);
 }
 
 std::size_t gradient_bytes(const Target& gradient) {

@@ -12,8 +12,9 @@ void check_heads(const Tensor& all, std::span<const std::int64_t> heads, const T
   DEW_CHECK(all.dim(0) == chosen.dim(0) && all.dim(1) == chosen.dim(1) && all.dim(3) == chosen.dim(3),
             all.shape(), chosen.shape());
   DEW_CHECK(chosen.dim(2) == static_cast<std::int64_t>(heads.size()), chosen.shape(), heads.size());
-  DEW_CHECK(all.dtype() == chosen.dtype() && all.dtype() != DType::kI32, name_of(all.dtype()),
-            name_of(chosen.dtype()));
+  DEW_CHECK(
+      all.dtype() == chosen.dtype() && (real_of(all.dtype()) == DType::kF32 || all.dtype() == DType::kF64),
+      name_of(all.dtype()), name_of(chosen.dtype()));
   for (std::int64_t head : heads) DEW_CHECK(head >= 0 && head < all.dim(2), head, all.shape());
 }
 

@@ -101,11 +101,15 @@ void Console::head(const RunSetup& setup, const SequencePolicy& sequence, const 
   line(format("model: %s; %s parameters, %sFLOP a token", setup.model.summary.c_str(),
               format_count(static_cast<double>(setup.model.parameter_count())).c_str(),
               format_count(setup.plan.model_flops_per_token).c_str()));
-  line(format("data: %s; %s training and %s validation tokens, %lld rows of %lld a step in %lld microbatch%s",
+  const std::string rows = spec.data.documents.value_or(false) ? format("rows split into documents by eos %d",
+                                                                        setup.source->eos_id().value_or(-1))
+                                                               : "rows";
+  line(format("data: %s; %s training and %s validation tokens, %lld %s of %lld a step in %lld microbatch%s",
               setup.source->describe().c_str(),
               format_count(static_cast<double>(setup.source->tokens(Split::kTrain))).c_str(),
               format_count(static_cast<double>(setup.source->tokens(Split::kValidation))).c_str(),
-              ll(spec.data.batch), ll(spec.data.seq_len), ll(microbatches), microbatches == 1 ? "" : "es"));
+              ll(spec.data.batch), rows.c_str(), ll(spec.data.seq_len), ll(microbatches),
+              microbatches == 1 ? "" : "es"));
   pipeline_lines(setup);
   sequence_lines(setup, sequence);
   if (setup.mesh[Axis::kFsdp] > 1 && setup.plan.audit.sharded == 0)

@@ -54,24 +54,44 @@ double set_loss_scale(std::span<Microbatch> microbatches, const Mesh& mesh, cons
   return seconds;
 }
 
+void ReadAhead::run(const std::stop_token& stop) {
+  for (;;) {
+    std::packaged_task<void()> task;
+    {
+      std::unique_lock lock(mutex_);
+      if (!wanted_.wait(lock, stop, [this] { return task_.valid(); })) return;
+      task = std::move(task_);
+    }
+    task();
+  }
+}
+
 void ReadAhead::start(const BatchReader& reader, std::int64_t step, std::vector<Batch> batches) {
   drop();
-  step_ = step;
   batches_ = std::move(batches);
-  read_ = std::async(std::launch::async, [this, &reader, step] {
+  step_ = step;
+  std::packaged_task<void()> task([this, &reader, step] {
     for (std::size_t m = 0; m < batches_.size(); ++m)
       reader.read_train(step, static_cast<std::int64_t>(m), batches_[m]);
   });
+  read_ = task.get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    task_ = std::move(task);
+  }
+  wanted_.notify_one();
 }
 
 std::vector<Batch> ReadAhead::take(std::int64_t step) {
-  if (step_ != step || !read_.valid()) {
+  if (step_ != step) {
     drop();
     return {};
   }
   step_ = -1;
+  read_.wait();
+  std::vector<Batch> batches = std::exchange(batches_, {});
   read_.get();
-  return std::exchange(batches_, {});
+  return batches;
 }
 
 void ReadAhead::drop() {

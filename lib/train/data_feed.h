@@ -1,10 +1,13 @@
 // From a step number to the microbatches of this rank, with the one divisor of the step.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <future>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "comm/host_group.h"
@@ -31,13 +34,10 @@ double set_loss_scale(std::span<Microbatch> microbatches, const Mesh& mesh, cons
 /// Reads the batches of one step ahead, on a thread of its own, while the step before it computes.
 class ReadAhead {
  public:
-  ReadAhead() = default;
-  ReadAhead(const ReadAhead&) = delete;
-  ReadAhead& operator=(const ReadAhead&) = delete;
-  ~ReadAhead() { drop(); }
+  ReadAhead() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-  /// Starts reading a step into `batches`, which nobody else may touch until `take`. The reader must outlive
-  /// it.
+  /// Starts reading a step into `batches`, which nobody else may touch until `take` or `drop`. The reader
+  /// must outlive that.
   void start(const BatchReader& reader, std::int64_t step, std::vector<Batch> batches);
   /// The batches of `step` once they are read, or nothing when another step, or none, was asked for. Throws
   /// what reading threw.
@@ -46,9 +46,15 @@ class ReadAhead {
   void drop();
 
  private:
+  void run(const std::stop_token& stop);
+
   std::int64_t step_ = -1;
-  std::vector<Batch> batches_;
+  std::vector<Batch> batches_;  ///< the thread's until `read_` is ready
   std::future<void> read_;
+  std::mutex mutex_;
+  std::condition_variable_any wanted_;
+  std::packaged_task<void()> task_;  ///< what the thread does next
+  std::jthread thread_;              // the last member: it ends before the others
 };
 
 class DataFeed {

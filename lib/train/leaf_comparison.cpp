@@ -16,8 +16,12 @@ using Leaves = std::vector<std::vector<double>>;
 
 constexpr double kF64Bound = 1e-11;  // relative, in L2: rounding of a few thousand sums in another order
 constexpr double kFactor = 4;        // times the distance of one rank in the same precision
-// Roundings, relative, where one rank happens to be nearly exact.
-constexpr double kFloor = 1.7;
+// Relative, where one rank happens to be nearly exact: of a gradient's elements about a rounding of the
+// format, of the loss and the norm, which are sums of many, less.
+struct Floors {
+  double leaf, scalar;
+};
+constexpr Floors kF32Floors{1e-7, 1e-7}, kBf16Floors{0x1p-9, 0x1p-11};
 
 /// A spec for the same steps whole on one rank: one microbatch, everything kept.
 RunSpec one_rank_spec(const RunSpec& spec, bool exact) {
@@ -114,8 +118,7 @@ double differing(const std::vector<double>& a, const std::vector<double>& b) {
 class Judge {
  public:
   explicit Judge(const RunSetup& setup)
-      : one_(setup, false),
-        floor_(kFloor * (setup.spec.precision.compute == DType::kBf16 ? 0x1p-8 : 0x1p-24)) {
+      : one_(setup, false), floors_(setup.spec.precision.compute == DType::kBf16 ? kBf16Floors : kF32Floors) {
     const PrecisionSection& formats = setup.spec.precision;
     const bool all_f64 =
         formats.compute == DType::kF64 && formats.master == DType::kF64 && formats.reduce == DType::kF64;
@@ -151,7 +154,7 @@ class Judge {
       const double share = std::sqrt(static_cast<double>(truth.size()) / elements);
       const double scale = std::max(l2(truth), exact_norm * share);
       const double bound =
-          exact_ ? std::max(kFactor * distance(whole[i], truth), floor_ * scale) : kF64Bound * scale;
+          exact_ ? std::max(kFactor * distance(whole[i], truth), floors_.leaf * scale) : kF64Bound * scale;
       result.leaves.push_back({step, "gradient", names_[i], distance(gradients[i], truth), l2(truth), bound});
     }
   }
@@ -168,13 +171,13 @@ class Judge {
  private:
   void scalar(std::int64_t step, const char* kind, double mine, double one, double exact,
               Comparison& result) {
-    const double bound = exact_ ? std::max(kFactor * std::abs(one - exact), floor_ * std::abs(exact))
+    const double bound = exact_ ? std::max(kFactor * std::abs(one - exact), floors_.scalar * std::abs(exact))
                                 : kF64Bound * std::abs(exact);
     result.leaves.push_back({step, kind, "", std::abs(mine - exact), std::abs(exact), bound});
   }
 
   OneRank one_;
-  double floor_;  ///< relative
+  Floors floors_;
   std::optional<OneRank> exact_;
   std::vector<std::string> names_;
 };

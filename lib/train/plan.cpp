@@ -35,7 +35,9 @@ DryStep dry_step(const EngineParts& parts, const MeshShape& shape, const MeshCoo
   engine.gradients(batches);
   DryStep step{stream.profile(), {}, mesh.traffic()};
   engine.update(1, 0, 1);
-  engine.evaluate(batches.front());
+  Microbatch evaluated = batches.front();
+  evaluated.draws.reset();
+  engine.evaluate(evaluated);
   step.memory = allocator.use();
   return step;
 }

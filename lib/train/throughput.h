@@ -14,7 +14,7 @@ namespace dew {
 inline constexpr std::string_view kFlopConvention =
     "matrix products and attention of forward and backward, nothing counted twice for recomputation, "
     "attention by the "
-    "pairs that the mask shows";
+    "pairs that the mask shows (the ends of documents left aside)";
 
 /// FLOP/s of one rank on a square matrix product of the compute dtype while all ranks of its node multiply at
 /// the same time: the mean over about 30 ms, then the least of all ranks. Collective over `ranks`.

@@ -118,6 +118,11 @@ std::int64_t Trainer::continued_row(const RunState& state) {
     console_.line(
         format("an epoch has %lld rows now and had %lld at the checkpoint: the data or seq_len changed",
                ll(windows), ll(state.windows)));
+  if (state.eos != std::int64_t{feed_.reader().eos().value_or(-1)})
+    console_.line(
+        format("rows end documents at eos %lld now and did at %lld at the checkpoint (-1: nowhere): losses "
+               "do not compare",
+               ll(std::int64_t{feed_.reader().eos().value_or(-1)}), ll(state.eos)));
   return state.epoch * windows + std::min(state.row, windows);
 }
 
@@ -273,6 +278,7 @@ void Trainer::save(std::int64_t step) {
   state.epoch = place.epoch;
   state.row = place.window;
   state.windows = feed_.reader().train_windows();
+  state.eos = std::int64_t{feed_.reader().eos().value_or(-1)};
   state.resolved_yaml = resolved_yaml();
   state.version = kVersion;
   save_checkpoint(spec_.run.dir + "/checkpoints", engine_.named_shards(), state, spec_.checkpoint.keep,

@@ -107,8 +107,9 @@ std::vector<T> all_leaves(const cpu::MatrixOps<T>& matrix, const cpu::AttentionO
                              {turned.data(), 119}, false);
   matrix.transpose(kRows, kInner, T{3}, Far{a.data(), 50}, {flipped.data(), kWidth});
   const cpu::TileMask mask{.partial = true, .first = -7, .window = 11};
-  softmax.softmax_step(kRows, kWidth, mask, {scores.data(), 40}, largest.data(), sum.data(), factor.data());
-  softmax.softmax_gradient(kRows, kWidth, mask, T{2}, {scores.data(), 40}, {gradient.data(), 41},
+  softmax.softmax_step(kRows, kWidth, mask, T{1}, {scores.data(), 40}, largest.data(), sum.data(),
+                       factor.data());
+  softmax.softmax_gradient(kRows, kWidth, mask, T{1}, T{2}, {scores.data(), 40}, {gradient.data(), 41},
                            largest.data(), sum.data());
   softmax.dot_rows(kRows, kInner, Far{a.data(), 50}, Far{b.data(), 51}, dots.data());
   softmax.scale_rows(kRows, kInner, dots.data(), Far{a.data(), 50}, {turned.data(), 119}, true);

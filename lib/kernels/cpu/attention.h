@@ -27,9 +27,9 @@ KeyRange visible_keys(const AttentionShape& shape, std::int64_t query_begin, std
 
 namespace dew::kernels::cpu {
 
-/// Elements of scratch of one call, of the real type: for each thread some tiles, whatever L and S; the
-/// backward adds copies of dq where samples and heads alone are too few to keep the threads busy, and for
-/// bf16 the f32 sums of one task's dk and dv.
+/// Elements of scratch of one call, of the real type: for each thread some tiles, whatever L and S. The
+/// backward adds copies of dq where samples and heads alone are too few to keep the threads busy, and of bf16
+/// the f32 sums of dk and dv of a thread's task, which grow with S.
 std::int64_t attention_forward_scratch(const AttentionShape& shape, DType dtype);
 std::int64_t attention_backward_scratch(const AttentionShape& shape, DType dtype);
 

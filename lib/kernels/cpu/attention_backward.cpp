@@ -3,28 +3,11 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/attention_tiles.h"
+#include "kernels/cpu/attention_pairs.h"
+#include "kernels/cpu/attention_parts.h"
 
 namespace dew::kernels::cpu {
 namespace {
-
-/// Tasks that a call should have at least, and copies of dq and keys a copy for it at most.
-constexpr std::int64_t kWantedTasks = 16, kMostParts = 4, kKeysOfPart = 512;
-
-/// Parts into which the keys of one head are cut. A task owns the dk and dv of one part of one head, so it
-/// sums them alone and in order; each part has its own dq, summed in order at the end. Follows from the shape
-/// alone.
-std::int64_t key_parts(const AttentionShape& shape) {
-  const std::int64_t heads = std::max<std::int64_t>(shape.samples * shape.kv_heads, 1);
-  const std::int64_t wanted = (kWantedTasks + heads - 1) / heads;
-  return std::clamp<std::int64_t>(std::min(wanted, shape.keys / kKeysOfPart), 1, kMostParts);
-}
-
-KeyRange part_of_keys(const AttentionShape& shape, std::int64_t part) {
-  const std::int64_t tiles = (shape.keys + kTileKeys - 1) / kTileKeys, parts = key_parts(shape);
-  return {std::min(tiles * part / parts * kTileKeys, shape.keys),
-          std::min(tiles * (part + 1) / parts * kTileKeys, shape.keys)};
-}
 
 /// One thread's tiles, of numbers stored as T.
 template <class T>
@@ -163,7 +146,7 @@ class HeadGradient {
     ops_.matrix.multiply(count, lanes, shape_.width, x.v.at(keys.begin, 0), tiles_.gradients.at(0, lane), d_s,
                          false);
     drop(shape_, head_, first, block.begin + lane, count, lanes, d_s);
-    ops_.softmax.softmax_gradient(count, lanes, moved(mask, keys.begin, lane), scale_, p, d_s,
+    ops_.softmax.softmax_gradient(count, lanes, moved(mask, keys.begin, lane), R{1}, scale_, p, d_s,
                                   tiles_.log_sum_exp + lane, tiles_.delta + lane);
     drop(shape_, head_, first, block.begin + lane, count, lanes, p);
     ops_.matrix.multiply_transposed(std::min(lanes, block.rows() - lane), shape_.width, count, d_s, k,
@@ -187,11 +170,6 @@ class HeadGradient {
   const Tiles<T>& tiles_;
   R scale_;
 };
-
-template <class R>
-void clear_rows(Matrix<R> rows, std::int64_t count, std::int64_t width) {
-  for (std::int64_t j = 0; j < count; ++j) std::fill_n(rows.at(j, 0).first, width, R{0});
-}
 
 /// One call: where everything lies.
 template <class T>
@@ -262,48 +240,29 @@ struct Call {
   }
 };
 
-/// dq (+)= the sum of its parts, in their order.
-template <class T>
-void add_parts(const Real<T>* parts, std::int64_t count, std::int64_t n, T* dq, bool accumulate) {
-#pragma omp parallel for schedule(static)
-  for (std::int64_t i = 0; i < n; ++i) {
-    Real<T> sum = parts[i];
-    for (std::int64_t part = 1; part < count; ++part) sum += parts[part * n + i];
-    dq[i] = static_cast<T>(accumulate ? static_cast<Real<T>>(dq[i]) + sum : sum);
-  }
-}
-
-std::int64_t part_elements(const AttentionShape& shape) {
-  return key_parts(shape) == 1 ? 0 : shape.samples * shape.queries * shape.heads * shape.width;
-}
-
-/// Keys of the longest part.
-std::int64_t most_keys(const AttentionShape& shape) {
-  std::int64_t most = 0;
-  for (std::int64_t part = 0; part < key_parts(shape); ++part) {
-    const KeyRange keys = part_of_keys(shape, part);
-    most = std::max(most, keys.end - keys.begin);
-  }
-  return most;
-}
-
 }  // namespace
 
 std::int64_t attention_backward_scratch(const AttentionShape& shape, DType dtype) {
+  if (multiplies_pairs(shape, dtype)) return attention_pairs_backward_scratch(shape);
   return visit_compute(dtype, [&](auto zero) {
-    return attention_threads() * Tiles<decltype(zero)>::elements(shape.width, most_keys(shape)) +
+    return backward_threads(shape) * Tiles<decltype(zero)>::elements(shape.width, most_keys(shape)) +
            key_parts(shape) * part_elements(shape);
   });
 }
 
 void attention_backward(const AttentionShape& shape, const AttentionPass& pass, const Target& dq,
                         const Target& dk, const Target& dv, const Tensor& scratch) {
+  if (multiplies_pairs(shape, pass.q.dtype())) {
+    attention_pairs_backward(shape, pass, dq, dk, dv, scratch);
+    return;
+  }
   visit_compute(pass.q.dtype(), [&](auto zero) {
     using T = decltype(zero);
     using R = Real<T>;
     const Ops<R> ops;
     const std::int64_t parts = key_parts(shape), tasks = shape.samples * shape.kv_heads * parts;
-    const std::int64_t threads = attention_threads(), stride = part_elements(shape), keys = most_keys(shape);
+    const std::int64_t threads = backward_threads(shape), stride = part_elements(shape),
+                       keys = most_keys(shape);
     const std::int64_t tile_elements = Tiles<T>::elements(shape.width, keys);
     R* tiles_begin = scratch.data<R>();
     R* dq_parts = tiles_begin + threads * tile_elements;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/attention_pairs.h"
 #include "kernels/cpu/attention_tiles.h"
 
 namespace dew::kernels::cpu {
@@ -36,7 +37,7 @@ struct Tiles {
   }
 };
 
-/// A tile of keys and values as they are computed with, its first key and where documents begin in it.
+/// A tile of keys and values as they are computed with, and its first key.
 template <class R>
 struct KeyTile {
   Matrix<const R> k, v;
@@ -54,7 +55,7 @@ void add_keys(const AttentionShape& shape, const HeadContext& head, const Ops<Re
   const Matrix<R> scores = tiles.scores.at(0, lane), sums = tiles.sums.at(lane, 0);
   ops.matrix.multiply(count, lanes, width, tile.k.at(seen.begin, 0), tiles.queries.at(0, lane), scores,
                       false);
-  ops.softmax.softmax_step(count, lanes, mask, scores, tiles.largest + lane, tiles.sum + lane,
+  ops.softmax.softmax_step(count, lanes, mask, R{1}, scores, tiles.largest + lane, tiles.sum + lane,
                            tiles.factor + lane);
   drop(shape, head, tile.begin + seen.begin, block.begin + lane, count, lanes, scores);
   ops.softmax.scale_rows(rows, width, tiles.factor + lane, sums, sums, false);
@@ -105,12 +106,17 @@ std::int64_t attention_threads() {
 }
 
 std::int64_t attention_forward_scratch(const AttentionShape& shape, DType dtype) {
+  if (multiplies_pairs(shape, dtype)) return attention_pairs_forward_scratch(shape);
   return visit_compute(
       dtype, [&](auto zero) { return attention_threads() * Tiles<decltype(zero)>::elements(shape.width); });
 }
 
 void attention_forward(const AttentionShape& shape, const Tensor& q, const Tensor& k, const Tensor& v,
                        const Tensor& o, const Tensor& log_sum_exp, const Tensor& scratch) {
+  if (multiplies_pairs(shape, q.dtype())) {
+    attention_pairs_forward(shape, q, k, v, o, log_sum_exp, scratch);
+    return;
+  }
   visit_compute(q.dtype(), [&](auto zero) {
     using T = decltype(zero);
     using R = Real<T>;

@@ -45,7 +45,9 @@ class PairProduct {
 
   /// Words of one thread, in whole cache lines.
   std::int64_t scratch() const {
-    const std::int64_t tile = tiled_ ? s_.m * std::min(columns_, whole_panels(s_.n)) : 0;
+    const Grid grid = grid_of(s_, gemm_threads(s_), ceil_div(s_.n, kPanel));
+    const std::int64_t rows = ceil_div(s_.m, grid.down);
+    const std::int64_t tile = tiled_ ? rows * std::min(columns_, whole_panels(s_.n)) : 0;
     return ceil_div(size_of_a() + size_of_b() + tile, 16) * 16;
   }
 

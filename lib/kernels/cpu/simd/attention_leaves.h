@@ -8,11 +8,11 @@
 namespace dew::kernels::cpu::DEW_ISA {
 
 template <class T>
-void softmax_step(std::int64_t keys, std::int64_t width, const TileMask& mask, Matrix<T> scores, T* largest,
-                  T* sum, T* factor);
+void softmax_step(std::int64_t keys, std::int64_t width, const TileMask& mask, T scale, Matrix<T> scores,
+                  T* largest, T* sum, T* factor);
 template <class T>
-void softmax_gradient(std::int64_t keys, std::int64_t width, const TileMask& mask, T scale, Matrix<T> scores,
-                      Matrix<T> d_p, const T* log_sum_exp, const T* delta);
+void softmax_gradient(std::int64_t keys, std::int64_t width, const TileMask& mask, T scale, T d_scale,
+                      Matrix<T> scores, Matrix<T> d_p, const T* log_sum_exp, const T* delta);
 template <class T>
 void scale_rows(std::int64_t rows, std::int64_t n, const T* factor, Matrix<const T> x, Matrix<T> y,
                 bool accumulate);

@@ -38,11 +38,12 @@ template <class T>
 }  // namespace
 
 template <class T>
-void softmax_step(std::int64_t keys, std::int64_t width, const TileMask& mask, Matrix<T> scores, T* largest,
-                  T* sum, T* factor) {
+void softmax_step(std::int64_t keys, std::int64_t width, const TileMask& mask, T scale, Matrix<T> scores,
+                  T* largest, T* sum, T* factor) {
+  const Vec<T> s = broadcast(scale);
   for (std::int64_t i = 0; i < width; i += Vec<T>::kLanes) {
     const Vec<T> earlier = load(largest + i);
-    Vec<T> best = earlier;
+    Vec<T> best = broadcast(-kInfinity<T>);
     T* row = scores.first + i;
     for (std::int64_t j = 0; j < keys; ++j, row += scores.stride) {
       Vec<T> x = load(row);
@@ -52,12 +53,13 @@ void softmax_step(std::int64_t keys, std::int64_t width, const TileMask& mask, M
       }
       best = max(x, best);
     }
+    best = max(earlier, best * s);
     // A query that has seen no key yet: its exponentials are 0, not those of infinity minus infinity.
     const Vec<T> base = select(best == broadcast(-kInfinity<T>), zero<T>(), best);
     Vec<T> added = zero<T>();
     row = scores.first + i;
     for (std::int64_t j = 0; j < keys; ++j, row += scores.stride) {
-      const Vec<T> p = exp(load(row) - base);
+      const Vec<T> p = exp(fma(load(row), s, -base));
       added = added + p;
       store(row, p);
     }
@@ -69,17 +71,18 @@ void softmax_step(std::int64_t keys, std::int64_t width, const TileMask& mask, M
 }
 
 template <class T>
-void softmax_gradient(std::int64_t keys, std::int64_t width, const TileMask& mask, T scale, Matrix<T> scores,
-                      Matrix<T> d_p, const T* log_sum_exp, const T* delta) {
+void softmax_gradient(std::int64_t keys, std::int64_t width, const TileMask& mask, T scale, T d_scale,
+                      Matrix<T> scores, Matrix<T> d_p, const T* log_sum_exp, const T* delta) {
   for (std::int64_t i = 0; i < width; i += Vec<T>::kLanes) {
-    const Vec<T> base = load(log_sum_exp + i), mean = load(delta + i), s = broadcast(scale);
+    const Vec<T> base = load(log_sum_exp + i), mean = load(delta + i), s = broadcast(scale),
+                 d_s = broadcast(d_scale);
     for (std::int64_t j = 0; j < keys; ++j) {
       T* score = scores.first + j * scores.stride + i;
       T* d = d_p.first + j * d_p.stride + i;
-      Vec<T> p = exp(load(score) - base);
+      Vec<T> p = exp(fma(load(score), s, -base));
       if (mask.partial) p = masked(mask, j, i, p, T{0});
       store(score, p);
-      store(d, p * (load(d) - mean) * s);
+      store(d, p * (load(d) - mean) * d_s);
     }
   }
 }
@@ -110,11 +113,11 @@ void dot_rows(std::int64_t rows, std::int64_t n, Matrix<const T> x, Matrix<const
   }
 }
 
-#define DEW_INSTANTIATE(T)                                                                             \
-  template void softmax_step(std::int64_t, std::int64_t, const TileMask&, Matrix<T>, T*, T*, T*);      \
-  template void softmax_gradient(std::int64_t, std::int64_t, const TileMask&, T, Matrix<T>, Matrix<T>, \
-                                 const T*, const T*);                                                  \
-  template void scale_rows(std::int64_t, std::int64_t, const T*, Matrix<const T>, Matrix<T>, bool);    \
+#define DEW_INSTANTIATE(T)                                                                                \
+  template void softmax_step(std::int64_t, std::int64_t, const TileMask&, T, Matrix<T>, T*, T*, T*);      \
+  template void softmax_gradient(std::int64_t, std::int64_t, const TileMask&, T, T, Matrix<T>, Matrix<T>, \
+                                 const T*, const T*);                                                     \
+  template void scale_rows(std::int64_t, std::int64_t, const T*, Matrix<const T>, Matrix<T>, bool);       \
   template void dot_rows(std::int64_t, std::int64_t, Matrix<const T>, Matrix<const T>, T*);
 DEW_INSTANTIATE(float)
 DEW_INSTANTIATE(double)

@@ -23,14 +23,15 @@ struct TileMask {
 /// Loops over T = float or double.
 template <class T>
 struct AttentionOps {
-  /// One step of the online softmax (arXiv:2205.14135, algorithm 1): scores [keys, width] become e^(score -
-  /// largest), 0 where hidden; largest and sum [width] take these keys in; factor [width] is what earlier
+  /// One step of the online softmax (arXiv:2205.14135, algorithm 1): scores [keys, width] become e^(scale
+  /// score
+  /// - largest), 0 where hidden; largest and sum [width] take these keys in; factor [width] is what earlier
   /// results are scaled by.
-  void (*softmax_step)(std::int64_t keys, std::int64_t width, const TileMask& mask, Matrix<T> scores,
+  void (*softmax_step)(std::int64_t keys, std::int64_t width, const TileMask& mask, T scale, Matrix<T> scores,
                        T* largest, T* sum, T* factor);
-  /// scores become p = e^(score - log_sum_exp), 0 where hidden; d_p becomes scale p (d_p - delta). Both
-  /// [keys, width].
-  void (*softmax_gradient)(std::int64_t keys, std::int64_t width, const TileMask& mask, T scale,
+  /// scores become p = e^(scale score - log_sum_exp), 0 where hidden; d_p becomes d_scale p (d_p - delta).
+  /// Both [keys, width].
+  void (*softmax_gradient)(std::int64_t keys, std::int64_t width, const TileMask& mask, T scale, T d_scale,
                            Matrix<T> scores, Matrix<T> d_p, const T* log_sum_exp, const T* delta);
 
   /// y [rows, n] = factor[row] x, or added to y. y may be x.

@@ -14,15 +14,28 @@ template <class T>
   return reduce_max(best);
 }
 
-/// Two f64 sums of the lanes of a row.
+/// The sum of a row's vectors: of f32 in f32 over a few, which are added up in f64.
 struct LaneSums {
+  static constexpr int kFew = 8;
   VecD low = zero<double>(), high = zero<double>();
+  VecF few = zero<float>();
+  int taken = 0;
 
   [[gnu::always_inline]] void take(VecF e) {
-    low = low + widen_low(e);
-    high = high + widen_high(e);
+    few = few + e;
+    if (++taken == kFew) settle();
   }
   [[gnu::always_inline]] void take(VecD e) { low = low + e; }
+  [[gnu::always_inline]] void settle() {
+    low = low + widen_low(few);
+    high = high + widen_high(few);
+    few = zero<float>();
+    taken = 0;
+  }
+  [[gnu::always_inline]] double total() {
+    settle();
+    return reduce_add(low + high);
+  }
 };
 
 template <class T, class Keep>
@@ -36,7 +49,7 @@ template <class T, class Keep>
     keep(i, e, part);
     sums.take(e);
   });
-  return {static_cast<double>(largest), reduce_add(sums.low + sums.high)};
+  return {static_cast<double>(largest), sums.total()};
 }
 
 }  // namespace

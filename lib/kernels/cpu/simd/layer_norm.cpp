@@ -29,14 +29,13 @@ template <class T>
 void layer_norm_backward(const T* x, const T* w, Moments<Real<T>> moments, const T* dy, T* dx,
                          bool accumulate, std::int64_t d) {
   const Lanes<T> m = broadcast(moments.mean), r = broadcast(moments.inverse);
-  const Real<T> sum = sum_row<T>(d, [=](std::int64_t i, Lanes<T> total, auto part) {
-    return fma(load(dy + i, part), load(w + i, part), total);
+  const RowPair<T> sums = sum_row_twice<T>(d, [=](std::int64_t i, VecPair<T>& total, auto part) {
+    const Lanes<T> g = load(dy + i, part) * load(w + i, part);
+    total.first = total.first + g;
+    total.second = fma(g, (load(x + i, part) - m) * r, total.second);
   });
-  const Real<T> dot = sum_row<T>(d, [=](std::int64_t i, Lanes<T> total, auto part) {
-    return fma(load(dy + i, part) * load(w + i, part), (load(x + i, part) - m) * r, total);
-  });
-  const Lanes<T> shift = broadcast(sum / static_cast<Real<T>>(d)),
-                 pull = broadcast(dot / static_cast<Real<T>>(d));
+  const Lanes<T> shift = broadcast(sums.first / static_cast<Real<T>>(d)),
+                 pull = broadcast(sums.second / static_cast<Real<T>>(d));
   for_vectors<T>(d, [=](std::int64_t i, auto part) {
     const Lanes<T> g = load(dy + i, part) * load(w + i, part), n = (load(x + i, part) - m) * r;
     const Lanes<T> result = r * (g - shift - n * pull);

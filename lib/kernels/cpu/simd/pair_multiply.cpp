@@ -79,6 +79,26 @@ void product(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const Pair> 
   if (j < n) columns<C, order, 1>(x, m, j, FirstLanes{n - j});
 }
 
+[[gnu::always_inline]] inline __m256i rounded(const float* x) {
+  return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_loadu_ps(x)));
+}
+
+void narrow_rows(std::int64_t rows, std::int64_t n, Matrix<const float> x, Matrix<bf16> y) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t j = 0; j < n; j += VecF::kLanes)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y.at(r, j).first), rounded(x.at(r, j).first));
+}
+
+void narrow_pairs(std::int64_t rows, std::int64_t n, Matrix<const float> x, Matrix<Pair> y) {
+  for (std::int64_t r = 0; r < rows; r += 2)
+    for (std::int64_t j = 0; j < n; j += VecF::kLanes) {
+      const __m512i low = _mm512_cvtepu16_epi32(rounded(x.at(r, j).first));
+      const __m512i high =
+          r + 1 < rows ? _mm512_cvtepu16_epi32(rounded(x.at(r + 1, j).first)) : _mm512_setzero_si512();
+      _mm512_storeu_si512(y.at(r / 2, j).first, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+    }
+}
+
 template <class C>
 constexpr PairProducts<C> kProducts{.multiply = product<C, Order::kPlain>,
                                     .multiply_transposed = product<C, Order::kTransposed>};
@@ -86,6 +106,9 @@ constexpr PairProducts<C> kProducts{.multiply = product<C, Order::kPlain>,
 }  // namespace
 
 extern const PairTable kPairTable;
-constexpr PairTable kPairTable{.wide = kProducts<float>, .narrow = kProducts<bf16>};
+constexpr PairTable kPairTable{.wide = kProducts<float>,
+                               .narrow = kProducts<bf16>,
+                               .narrow_rows = narrow_rows,
+                               .narrow_pairs = narrow_pairs};
 
 }  // namespace dew::kernels::cpu::DEW_ISA

@@ -123,7 +123,7 @@ struct SimdTable {
   Conversions<float, double> f32_to_f64;
   Conversions<bf16, float> bf16_to_f32;
   Conversions<bf16, double> bf16_to_f64;
-  /// Rounded to nearest even.
+  /// Rounded to nearest even; f64 by way of f32.
   void (*f32_to_bf16)(const float* x, bf16* y, std::int64_t n);
   void (*f64_to_bf16)(const double* x, bf16* y, std::int64_t n);
 };

@@ -26,17 +26,46 @@ template <class T, class Term>
   return reduce_add(even + odd);
 }
 
-/// sums[j] += term(row, j, part) of each row in turn, in f64.
+/// Two sums of vectors, in one pass over a row.
+template <class T>
+struct VecPair {
+  Lanes<T> first = zero<Real<T>>(), second = zero<Real<T>>();
+};
+template <class T>
+struct RowPair {
+  Real<T> first, second;
+};
+
+/// As sum_row, for a term that adds to two sums.
+template <class T, class Term>
+[[gnu::always_inline]] inline RowPair<T> sum_row_twice(std::int64_t n, Term term) {
+  constexpr std::int64_t kLanes = Lanes<T>::kLanes;
+  VecPair<T> even, odd;
+  std::int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    term(i, even, AllLanes{});
+    term(i + kLanes, odd, AllLanes{});
+  }
+  if (i + kLanes <= n) {
+    term(i, even, AllLanes{});
+    i += kLanes;
+    if (i < n) term(i, odd, FirstLanes{n - i});
+  } else if (i < n) {
+    term(i, even, FirstLanes{n - i});
+  }
+  return {reduce_add(even.first + odd.first), reduce_add(even.second + odd.second)};
+}
+
+/// sums[j] += the sum over a few rows of term(row, j, part): of f32 in f32 over these rows, added to the f64
+/// sums.
 template <class Term>
 [[gnu::always_inline]] inline void add_rows_of(const float*, std::int64_t rows, std::int64_t d, double* sums,
                                                Term term) {
   for_vectors<float>(d, [=](std::int64_t j, auto part) {
-    LanePair sum = load_pair(sums + j, part);
-    for (std::int64_t t = 0; t < rows; ++t) {
-      const VecF g = term(t, j, part);
-      sum = {sum.low + widen_low(g), sum.high + widen_high(g)};
-    }
-    store_pair(sums + j, sum, part);
+    VecF few = zero<float>();
+    for (std::int64_t t = 0; t < rows; ++t) few = few + term(t, j, part);
+    const LanePair sum = load_pair(sums + j, part);
+    store_pair(sums + j, {sum.low + widen_low(few), sum.high + widen_high(few)}, part);
   });
 }
 template <class Term>
