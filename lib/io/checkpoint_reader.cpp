@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -85,6 +86,25 @@ std::string missing_message(const Hdf5File& file, const NamedShard& shard) {
          (near.empty() ? "" : "; the nearest name in it is " + near);
 }
 
+/// Empty when every tensor of the file in a group that shards ask for is one of theirs: what is left out
+/// would be lost, and the model another one.
+std::string unasked_message(const Hdf5File& file, std::span<const NamedShard> shards) {
+  const auto group_of = [](const std::string& name) { return name.substr(0, name.find('/', 1) + 1); };
+  std::set<std::string, std::less<>> asked, groups;
+  for (const NamedShard& shard : shards) {
+    asked.insert(shard.name);
+    groups.insert(group_of(shard.name));
+  }
+  const auto holds_asked = [&asked](const std::string& name) {
+    const auto next = asked.lower_bound(name + '/');
+    return next != asked.end() && next->starts_with(name + '/');
+  };
+  for (const std::string& name : file.names())
+    if (groups.contains(group_of(name)) && !asked.contains(name) && !holds_asked(name))
+      return "it holds " + name + ", which this run does not have: the model was another one";
+  return {};
+}
+
 Inspection inspect(const std::string& path, std::span<const NamedShard> shards,
                    std::span<const std::string> optional_prefixes) {
   const Hdf5File file = Hdf5File::open(path);
@@ -116,6 +136,7 @@ Inspection inspect(const std::string& path, std::span<const NamedShard> shards,
     }
     seen.checksums.back() = static_cast<std::int64_t>(file.read_unsigned(shard.name, kChecksumAttribute));
   }
+  seen.mismatch = unasked_message(file, shards);
   return seen;
 }
 

@@ -49,7 +49,9 @@ double set_loss_scale(std::span<Microbatch> microbatches, const Mesh& mesh, cons
   // All ranks know the sum.
   if (valid == 0)
     throw SharedError(
-        "data: every target of the step is masked: it has no loss; accepted: larger batches, or other masks");
+        "data: every target of the step is masked or follows an eos: it has no loss; accepted: larger "
+        "batches, other "
+        "masks, or data.pack: windows, which reads on across an eos");
   for (Microbatch& microbatch : microbatches) microbatch.loss_scale = 1.0 / static_cast<double>(valid);
   return seconds;
 }

@@ -111,6 +111,14 @@ void Trainer::restore() {
                static_cast<unsigned long long>(spec_.run.seed), static_cast<unsigned long long>(state.seed)));
 }
 
+namespace {
+
+std::string splitting(std::int64_t eos) {
+  return eos < 0 ? "nothing" : "eos " + std::to_string(eos);
+}
+
+}  // namespace
+
 // The row at which a restored run goes on: the same epoch and row, also when the batch has another size now.
 std::int64_t Trainer::continued_row(const RunState& state) {
   const std::int64_t windows = feed_.reader().train_windows();
@@ -119,10 +127,9 @@ std::int64_t Trainer::continued_row(const RunState& state) {
         format("an epoch has %lld rows now and had %lld at the checkpoint: the data or seq_len changed",
                ll(windows), ll(state.windows)));
   if (state.eos != std::int64_t{feed_.reader().eos().value_or(-1)})
-    console_.line(
-        format("rows end documents at eos %lld now and did at %lld at the checkpoint (-1: nowhere): losses "
-               "do not compare",
-               ll(std::int64_t{feed_.reader().eos().value_or(-1)}), ll(state.eos)));
+    console_.line(format(
+        "rows are split into documents by %s now and were by %s at the checkpoint: losses do not compare",
+        splitting(feed_.reader().eos().value_or(-1)).c_str(), splitting(state.eos).c_str()));
   return state.epoch * windows + std::min(state.row, windows);
 }
 

@@ -294,6 +294,17 @@ TEST(Restore, NamesAMissingDatasetAndTheNearestThereIs) {
       << message;
 }
 
+TEST(Restore, NamesADatasetThatTheRunDoesNotHave) {
+  std::vector<NamedShape> model = small_model();
+  const std::string left_out = model[1].name;
+  model.erase(model.begin() + 1);
+
+  const std::string message = mismatch_of(model, {"/ema/"});
+
+  EXPECT_NE(message.find("it holds " + left_out + ", which this run does not have"), std::string::npos)
+      << message;
+}
+
 TEST(Restore, TellsWhichOptionalShardsAreMissing) {
   const SharedDirectory directory;
   save(directory.path(), fsdp(world().size()), 1, DType::kF32, world());

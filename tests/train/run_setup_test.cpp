@@ -95,7 +95,7 @@ TEST(RunSetup, RefusesSizesThatCannotBePlanned) {
          "accumulate (--set): 1000000000: gives 1000000000 microbatches over the 4 blocks");
   expect({"mesh.stage=2", "data.batch=2000000000", "accumulate=10000", "pipeline.microbatches=10000"},
          "pipeline.microbatches (--set): 10000: gives 100000000 microbatches");
-  expect({"model.layers=65536", "accumulate=4"},
+  expect({"model.layers=65536", "accumulate=4", "data.batch=8"},
          "accumulate (--set): 4: gives 4 microbatches over the 65538 blocks");
   expect({"data.batch=2147483646"}, "data.batch (--set): 2147483646: gives a rank 1073741823 rows of 16");
   expect({"data.batch=2000000", "model.width=16777216", "model.layers=10000", "model.mlp=2",

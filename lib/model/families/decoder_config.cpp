@@ -100,7 +100,10 @@ DecoderConfig read_decoder_config(ConfigSection section, const ModelContext& con
   c.layers = section.integer({"layers", "", "transformer layers"}, 2, {1, 1 << 16});
   c.width = section.integer({"width", "", "of the residual stream"}, 64, kSize);
   c.heads = section.integer({"heads", "", "query heads"}, 4, kSize);
-  c.kv_heads = section.integer({"kv_heads", "", "key and value heads; divides heads"}, c.heads, kSize);
+  c.kv_heads = section
+                   .integer_or({"kv_heads", "", "key and value heads; divides heads; auto: heads"}, "auto",
+                               std::nullopt, kSize)
+                   .value_or(c.heads);
   const auto head_width =
       section.integer_or({"head_width", "", "width of one head, even with rope; auto: width / heads"}, "auto",
                          std::nullopt, kSize);
