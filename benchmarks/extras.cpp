@@ -37,7 +37,6 @@ Times bare_step(bench::TrainingRun& run, std::int64_t step) {
 }
 
 Times full_step(bench::TrainingRun& run, bench::StepLog& log, std::int64_t step) {
-  Times t;
   const double begin = steady_seconds();
   const StepData data = run.feed.step(step - 1, run.engine.token_placements(), run.stream);
   const double loss = run.engine.gradients(data.microbatches);

@@ -27,7 +27,7 @@ Measured operator+(const Measured& a, const Measured& b) {
 
 Tensor KernelBench::tensor(const Shape& shape, DType dtype) {
   constexpr std::int64_t kPeriod = 65537;  // prime, so that no row of a matrix repeats the one before
-  const Tensor wide = Tensor::empty(shape, sums_of(dtype), stream_, Owner::kActivations);
+  Tensor wide = Tensor::empty(shape, sums_of(dtype), stream_, Owner::kActivations);
   std::vector<double> values(kPeriod);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = philox(7, i, 0)[0] * 0x1p-31 - 1;
   visit_float(wide.dtype(), [&](auto zero) {
@@ -36,13 +36,13 @@ Tensor KernelBench::tensor(const Shape& shape, DType dtype) {
       wide.data<T>()[i] = static_cast<T>(values[static_cast<std::size_t>(i % kPeriod)]);
   });
   if (is_master(dtype)) return wide;
-  const Tensor narrow = Tensor::empty(shape, dtype, stream_, Owner::kActivations);
+  Tensor narrow = Tensor::empty(shape, dtype, stream_, Owner::kActivations);
   copy(stream_, wide, narrow);
   return narrow;
 }
 
 Tensor KernelBench::ids(std::int64_t count, std::int64_t vocab) {
-  const Tensor made = Tensor::empty({count}, DType::kI32, stream_, Owner::kBuffers);
+  Tensor made = Tensor::empty({count}, DType::kI32, stream_, Owner::kBuffers);
   for (std::int64_t i = 0; i < count; ++i)
     made.data<std::int32_t>()[i] =
         static_cast<std::int32_t>(philox(11, static_cast<std::uint64_t>(i), 0)[0] % vocab);

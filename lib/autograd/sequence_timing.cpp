@@ -25,7 +25,7 @@ struct Trial {
 };
 
 Tensor random(const Shape& shape, std::uint64_t key, DType dtype, Stream& stream) {
-  const Tensor normal = Tensor::empty(shape, real_of(dtype), stream, Owner::kBuffers);
+  Tensor normal = Tensor::empty(shape, real_of(dtype), stream, Owner::kBuffers);
   kernels::fill_normal(stream, key, 0, 1, normal.range(0, normal.numel()));
   if (dtype == real_of(dtype)) return normal;
   Tensor x = Tensor::empty(shape, dtype, stream, Owner::kBuffers);

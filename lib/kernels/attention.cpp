@@ -16,14 +16,14 @@ AttentionShape checked_shape(const Tensor& q, const Tensor& k, const Tensor& v, 
             v.shape());
   DEW_CHECK(q.dtype() == k.dtype() && q.dtype() == v.dtype(), name_of(q.dtype()), name_of(k.dtype()),
             name_of(v.dtype()));
-  const AttentionShape shape{.samples = q.dim(0),
-                             .queries = q.dim(1),
-                             .keys = k.dim(1),
-                             .heads = q.dim(2),
-                             .kv_heads = k.dim(2),
-                             .width = q.dim(3),
-                             .mask = mask,
-                             .dropout = dropout};
+  AttentionShape shape{.samples = q.dim(0),
+                       .queries = q.dim(1),
+                       .keys = k.dim(1),
+                       .heads = q.dim(2),
+                       .kv_heads = k.dim(2),
+                       .width = q.dim(3),
+                       .mask = mask,
+                       .dropout = dropout};
   DEW_CHECK(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0, shape.heads, shape.kv_heads);
   DEW_CHECK(shape.width > 0, q.shape());
   DEW_CHECK(mask.window >= 0 && (mask.window == 0 || mask.causal), mask.window, mask.causal);

@@ -23,7 +23,7 @@ struct TokenPlaces {
 
 /// y = x with elements dropped, or added to y. x, y [T, D] (y may be x). The derivative is the same call on
 /// the gradient. An element is drawn by its row, its position and its place in D, wherever the token lies.
-void dropout(Stream& stream, const Dropout& dropout, const TokenPlaces& places, const Tensor& x,
+void dropout(Stream& stream, const Dropout& draw, const TokenPlaces& places, const Tensor& x,
              const Target& y);
 
 }  // namespace dew::kernels

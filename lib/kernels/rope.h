@@ -17,12 +17,14 @@ enum class RopeDirection : bool { kForward, kInverse };
 struct RopeScaling {
   double factor = 1, low = 1, high = 4;
   double original = 0;  ///< positions; 0: no stretch
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check sees a zero in what the compiler writes
   auto operator<=>(const RopeScaling&) const = default;
 };
 
 struct RopeAngles {
   double theta = 10000;
   RopeScaling scaling{};
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check sees a zero in what the compiler writes
   auto operator<=>(const RopeAngles&) const = default;
 };
 

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 const std::map<std::string, std::size_t>& widths() {
-  static const std::map<std::string, std::size_t> all{{"uint8", 1}, {"uint16", 2}, {"uint32", 4}};
-  return all;
+  static const std::map<std::string, std::size_t> kAll{{"uint8", 1}, {"uint16", 2}, {"uint32", 4}};
+  return kAll;
 }
 
 void write(const std::string& path, const std::string& bytes) {
