@@ -193,7 +193,7 @@ void check_split(const RunSetup& setup, ConfigSection& root) {
 /// Sizes whose plan would take minutes, or whose bytes would pass 64 bits, before it could be refused for
 /// them.
 void check_sizes(const RunSetup& setup, ConfigSection& root) {
-  constexpr std::int64_t kMostTokens = 1 << 24, kMostVisits = 1 << 17;
+  constexpr std::int64_t kMostTokens = 1 << 24, kMostVisits = 1 << 16;
   constexpr double kBytesAnElement = 64, kMostBytes = 0x1p60;  // more than an element takes in all its uses
   const std::int64_t microbatches = microbatches_of(setup.spec, setup.mesh);
   const auto blocks = static_cast<std::int64_t>(setup.model.chain.size());
