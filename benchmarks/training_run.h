@@ -66,20 +66,7 @@ class StepLog {
     r.step_seconds = seconds;
     r.tokens_per_second = static_cast<double>(spec.data.batch * spec.data.seq_len) / seconds;
     r.memory_bytes = allocator.use().total_peak;
-    if (metrics_) {
-      const std::array<JsonField, 11> fields{{{"step", r.step},
-                                              {"loss", r.loss},
-                                              {"grad_norm", r.grad_norm},
-                                              {"lr", r.lr},
-                                              {"tokens", r.tokens},
-                                              {"tokens_per_second", r.tokens_per_second},
-                                              {"step_seconds", r.step_seconds},
-                                              {"mfu", r.mfu},
-                                              {"data_wait_seconds", r.data_wait_seconds},
-                                              {"comm_wait_seconds", r.comm_wait_seconds},
-                                              {"memory_bytes", r.memory_bytes}}};
-      metrics_->write(fields);
-    }
+    if (metrics_) metrics_->write(metrics_of(r));
     console_->step(r);
   }
 

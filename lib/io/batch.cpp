@@ -33,6 +33,19 @@ std::int64_t needed_windows(const TokenSource& source, Split split, std::int64_t
 
 }  // namespace
 
+Batch make_room(std::int64_t rows, PositionRange part, std::int64_t seq_len, Pack pack, Stream& stream) {
+  const auto integers = [&stream](const Shape& of) {
+    return Tensor::empty(of, DType::kI32, stream, Owner::kBuffers);
+  };
+  Batch batch;
+  for (Tensor* each : {&batch.tokens, &batch.targets, &batch.positions})
+    *each = integers({rows, part.length});
+  if (pack == Pack::kDocuments) batch.starts = integers({rows, seq_len});
+  batch.first_position = part.begin;
+  batch.valid = rows * part.length;
+  return batch;
+}
+
 BatchReader::BatchReader(const TokenSource& source, std::int64_t seq_len, std::uint64_t seed, RowSplit split,
                          PositionRange part, Pack pack)
     : source_(source),
@@ -77,8 +90,8 @@ void BatchReader::read_train(std::int64_t step, std::int64_t microbatch, Batch& 
 void BatchReader::hint_train(std::int64_t step, std::int64_t microbatch) const {
   const std::int64_t first = split_.first(step, microbatch);
   for (std::int64_t row = first; row < first + split_.rows(); ++row) {
-    const std::int64_t begin = eos_ ? 0 : part_.begin, count = eos_ ? seq_len_ + 1 : part_.length + 1;
-    source_.will_need(Split::kTrain, sampler_.at(row).window * seq_len_ + begin, count);
+    const Range ids = ids_of(sampler_.at(row).window);
+    source_.will_need(Split::kTrain, ids.begin, ids.size());
   }
 }
 
@@ -115,19 +128,9 @@ Sampler::Place BatchReader::position(std::int64_t step) const {
   return {row / windows, row % windows};
 }
 
-Batch BatchReader::room(Stream& stream) const {
-  const Shape shape{split_.rows(), part_.length};
-  const auto integers = [&stream](const Shape& of) {
-    return Tensor::empty(of, DType::kI32, stream, Owner::kBuffers);
-  };
-  Batch batch;
-  batch.tokens = integers(shape);
-  batch.targets = integers(shape);
-  batch.positions = integers(shape);
-  if (eos_) batch.starts = integers({shape.dim(0), seq_len_});
-  batch.first_position = part_.begin;
-  batch.valid = shape.numel();
-  return batch;
+Range BatchReader::ids_of(std::int64_t window) const {
+  const std::int64_t first = window * seq_len_, begin = eos_ ? 0 : part_.begin;
+  return {first + begin, first + (eos_ ? seq_len_ : part_.begin + part_.length) + 1};
 }
 
 void BatchReader::read(Split split, std::span<const std::int64_t> windows, Batch& batch) const {
@@ -151,11 +154,10 @@ std::int64_t BatchReader::read_row(Split split, std::int64_t window, std::int64_
     if (starts != nullptr) std::fill_n(starts, seq_len_, 0);
     return 0;
   }
-  // Documents begin where the whole row says so; without them the rank's own part is all it needs.
-  const std::int64_t begin = eos_ ? 0 : part_.begin, count = eos_ ? seq_len_ + 1 : length + 1;
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
-  source_.read(split, window * seq_len_ + begin, ids);
-  const std::int32_t* own = ids.data() + (part_.begin - begin);
+  const Range range = ids_of(window);
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(range.size()));
+  source_.read(split, range.begin, ids);
+  const std::int32_t* own = ids.data() + (window * seq_len_ + part_.begin - range.begin);
   std::vector<std::uint8_t> counts(static_cast<std::size_t>(length));
   source_.read_mask(split, window * seq_len_ + part_.begin + 1, counts);
   std::copy_n(own, length, tokens);

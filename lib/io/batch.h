@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "comm/layout.h"
 #include "io/sampler.h"
 #include "io/token_source.h"
 #include "tensor/tensor.h"
@@ -33,6 +34,10 @@ struct PositionRange {
   std::int64_t begin = 0, length = 0;
 };
 
+/// Room for a batch of `rows` rows, of which a rank sees `part` of seq_len positions: nothing is read, and
+/// every target counts.
+Batch make_room(std::int64_t rows, PositionRange part, std::int64_t seq_len, Pack pack, Stream& stream);
+
 class BatchReader {
  public:
   /// Throws ConfigError (path data) when a split that is needed holds no whole window, or when documents are
@@ -45,7 +50,9 @@ class BatchReader {
   Batch train(std::int64_t step, std::int64_t microbatch, Stream& stream) const;
   /// The same in two halves: room for any training batch, which only the stream's thread may make, and
   /// reading into it, which any one thread may do meanwhile.
-  Batch room(Stream& stream) const;
+  Batch room(Stream& stream) const {
+    return make_room(split_.rows(), part_, seq_len_, eos_ ? Pack::kDocuments : Pack::kWindows, stream);
+  }
   void read_train(std::int64_t step, std::int64_t microbatch, Batch& batch) const;
 
   /// Validation rows in file order, B = split.rows() a call and rank as in a training microbatch: evaluation
@@ -66,6 +73,9 @@ class BatchReader {
  private:
   void read(Split split, std::span<const std::int64_t> windows,
             Batch& batch) const;  ///< window -1: a padding row
+  /// The ids of a window that a row is made of: of documents the whole row's, since they begin where it says
+  /// so.
+  Range ids_of(std::int64_t window) const;
   /// Fills one row of the batch; returns its targets that count.
   std::int64_t read_row(Split split, std::int64_t window, std::int64_t row, const Batch& batch) const;
   void hint_train(std::int64_t step, std::int64_t microbatch) const;

@@ -7,18 +7,9 @@
 #include "base/log.h"
 #include "comm/mpi_env.h"
 #include "train/run_setup.h"
+#include "train/step_report.h"
 
 namespace dew {
-
-/// One logged step, as it goes to the console and to metrics.jsonl.
-struct StepReport {
-  std::int64_t step = 0, steps = 0;
-  double loss = 0, grad_norm = 0, lr = 0;
-  std::int64_t tokens = 0;  ///< cumulative
-  double tokens_per_second = 0, step_seconds = 0, mfu = 0;
-  double data_wait_seconds = 0, comm_wait_seconds = 0;
-  std::int64_t memory_bytes = 0;
-};
 
 /// "replica 2 x fsdp 4": the axes of extent above 1; "one rank" without any.
 std::string axes_text(const MeshShape& mesh);

@@ -159,14 +159,7 @@ std::vector<Microbatch> dry_microbatches(const RunSpec& spec, const MeshShape& m
   const PositionRange part = position_range(spec, mesh, coord);
   std::vector<Microbatch> microbatches;
   for (std::int64_t m = 0; m < count; ++m) {
-    Batch batch;
-    batch.tokens = Tensor::empty({rows, part.length}, DType::kI32, stream, Owner::kBuffers);
-    batch.targets = Tensor::empty({rows, part.length}, DType::kI32, stream, Owner::kBuffers);
-    batch.positions = Tensor::empty({rows, part.length}, DType::kI32, stream, Owner::kBuffers);
-    if (pack_of(spec) == Pack::kDocuments)
-      batch.starts = Tensor::empty({rows, spec.data.seq_len}, DType::kI32, stream, Owner::kBuffers);
-    batch.first_position = part.begin;
-    batch.valid = rows * part.length;
+    Batch batch = make_room(rows, part, spec.data.seq_len, pack_of(spec), stream);
     microbatches.push_back({std::move(batch), 1, placements, step_draws(spec, 0)});
   }
   return microbatches;

@@ -230,18 +230,7 @@ void Trainer::log_step(std::int64_t step, const StepSums& sums) {
 
 void Trainer::write_metrics(const StepReport& r) {
   if (!metrics_) return;
-  const std::array<JsonField, 11> fields{{{"step", r.step},
-                                          {"loss", r.loss},
-                                          {"grad_norm", r.grad_norm},
-                                          {"lr", r.lr},
-                                          {"tokens", r.tokens},
-                                          {"tokens_per_second", r.tokens_per_second},
-                                          {"step_seconds", r.step_seconds},
-                                          {"mfu", r.mfu},
-                                          {"data_wait_seconds", r.data_wait_seconds},
-                                          {"comm_wait_seconds", r.comm_wait_seconds},
-                                          {"memory_bytes", r.memory_bytes}}};
-  metrics_->write(fields);
+  metrics_->write(metrics_of(r));
 }
 
 // The mean over every valid target of the batches: sums and counts are added over ranks, then divided once.
