@@ -1,29 +1,17 @@
 // Transposes in registers, by blocks of 8 x 8 (f32) or 4 x 4 (f64): moving data gives the same bits in any
 // way.
 #include "kernels/cpu/simd/matrix_leaves.h"
-#include "kernels/cpu/simd/vec.h"
+#include "kernels/cpu/simd/vec_transpose.h"
 
 namespace dew::kernels::cpu::DEW_ISA {
 namespace {
 
 /// y [8, 8] = factor x^T.
 [[gnu::always_inline]] inline void block(Matrix<const float> x, Matrix<float> y, __m256 factor) {
-  __m256 row[8], pair[8], quad[8];
+  __m256 row[8];
   for (int i = 0; i < 8; ++i) row[i] = factor * _mm256_loadu_ps(x.first + i * x.stride);
-  for (int i = 0; i < 8; i += 2) {
-    pair[i] = _mm256_unpacklo_ps(row[i], row[i + 1]);
-    pair[i + 1] = _mm256_unpackhi_ps(row[i], row[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    quad[i] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0x44);
-    quad[i + 1] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0xEE);
-    quad[i + 2] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0x44);
-    quad[i + 3] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0xEE);
-  }
-  for (int i = 0; i < 4; ++i) {
-    _mm256_storeu_ps(y.first + i * y.stride, _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x20));
-    _mm256_storeu_ps(y.first + (i + 4) * y.stride, _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x31));
-  }
+  transpose_words(row);
+  for (int i = 0; i < 8; ++i) _mm256_storeu_ps(y.first + i * y.stride, row[i]);
 }
 
 /// y [4, 4] = factor x^T.

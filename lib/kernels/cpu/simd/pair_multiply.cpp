@@ -1,82 +1,42 @@
-// Products of bf16 pairs by the processor's own instruction: blocks of c in registers, as in
-// matrix_multiply.cpp.
+// Products of bf16 pairs by the processor's own instruction, and what is rounded for them.
+#include "kernels/cpu/simd/matrix_blocks.h"
 #include "kernels/cpu/simd/pair_table.h"
-#include "kernels/cpu/simd/vec.h"
 
 namespace dew::kernels::cpu::DEW_ISA {
 namespace {
 
-enum class Order : bool { kPlain, kTransposed };
-
-template <std::int64_t kVectors>
-constexpr std::int64_t kMostRows = kVectors == 4 ? 6 : 12;
-
+/// Two products an element, summed in f32; c of C is rounded once.
 template <class C>
-struct Product {
-  std::int64_t k;
-  Matrix<const Pair> a, b;
-  Matrix<C> c;
-  bool accumulate;
-};
+struct PairArithmetic {
+  using Element = Pair;
+  using Result = C;
+  using Left = __m512bh;
+  using Right = __m512bh;
+  using Sum = __m512;
+  static constexpr std::int64_t kLanes = VecF::kLanes;
 
-[[gnu::always_inline]] inline __m512bh load_pairs(const Pair* p, AllLanes) {
-  return reinterpret_cast<__m512bh>(_mm512_loadu_si512(p));
-}
-[[gnu::always_inline]] inline __m512bh load_pairs(const Pair* p, FirstLanes part) {
-  return reinterpret_cast<__m512bh>(_mm512_maskz_loadu_epi32(first_lanes_f(part.count), p));
-}
-
-/// Rows [i, i + kRows) and kVectors vectors from column j of c.
-template <class C, Order order, std::int64_t kRows, std::int64_t kVectors, class Part>
-[[gnu::always_inline]] inline void block(const Product<C>& x, std::int64_t i, std::int64_t j, Part part) {
-  constexpr std::int64_t kLanes = VecF::kLanes;
-  const std::int64_t row_step = order == Order::kPlain ? x.a.stride : 1;
-  const std::int64_t inner_step = order == Order::kPlain ? 1 : x.a.stride;
-  const Pair* a = x.a.first + i * row_step;
-  const Pair* b = x.b.first + j;
-  __m512 sums[kRows][kVectors];
-  for (std::int64_t r = 0; r < kRows; ++r)
-    for (std::int64_t v = 0; v < kVectors; ++v) sums[r][v] = _mm512_setzero_ps();
-  for (std::int64_t r = 0; r < kRows; ++r)
-    for (std::int64_t v = 0; v < kVectors; ++v)
-      __builtin_prefetch(x.c.first + (i + r) * x.c.stride + j + v * kLanes, 1);
-  for (std::int64_t p = 0; p < x.k; ++p) {
-    __m512bh right[kVectors];
-    for (std::int64_t v = 0; v < kVectors; ++v) right[v] = load_pairs(b + v * kLanes, part);
-    for (std::int64_t r = 0; r < kRows; ++r) {
-      const auto left = reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(a[r * row_step])));
-      for (std::int64_t v = 0; v < kVectors; ++v) sums[r][v] = _mm512_dpbf16_ps(sums[r][v], left, right[v]);
-    }
-    a += inner_step;
-    b += x.b.stride;
+  [[gnu::always_inline]] static Sum none() { return _mm512_setzero_ps(); }
+  [[gnu::always_inline]] static Left left(Pair x) {
+    return reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(x)));
   }
-  for (std::int64_t r = 0; r < kRows; ++r)
-    for (std::int64_t v = 0; v < kVectors; ++v) {
-      C* c = x.c.first + (i + r) * x.c.stride + j + v * kLanes;
-      const VecF sum{sums[r][v]};
-      store(c, x.accumulate ? load(c, part) + sum : sum, part);
-    }
-}
-
-template <class C, Order order, std::int64_t kVectors, class Part>
-void columns(const Product<C>& x, std::int64_t m, std::int64_t j, Part part) {
-  constexpr std::int64_t kRows = kMostRows<kVectors>;
-  std::int64_t i = 0;
-  for (; i + kRows <= m; i += kRows) block<C, order, kRows, kVectors>(x, i, j, part);
-  for (; i + 4 <= m; i += 4) block<C, order, 4, kVectors>(x, i, j, part);
-  for (; i < m; ++i) block<C, order, 1, kVectors>(x, i, j, part);
-}
+  [[gnu::always_inline]] static Right right(const Pair* p, AllLanes) {
+    return reinterpret_cast<__m512bh>(_mm512_loadu_si512(p));
+  }
+  [[gnu::always_inline]] static Right right(const Pair* p, FirstLanes part) {
+    return reinterpret_cast<__m512bh>(_mm512_maskz_loadu_epi32(first_lanes_f(part.count), p));
+  }
+  [[gnu::always_inline]] static Sum add(Left a, Right b, Sum sum) { return _mm512_dpbf16_ps(sum, a, b); }
+  template <class Part>
+  [[gnu::always_inline]] static void put(C* c, Sum sums, bool accumulate, Part part) {
+    const VecF sum{sums};
+    store(c, accumulate ? load(c, part) + sum : sum, part);
+  }
+};
 
 template <class C, Order order>
 void product(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const Pair> a, Matrix<const Pair> b,
              Matrix<C> c, bool accumulate) {
-  constexpr std::int64_t kLanes = VecF::kLanes;
-  const Product<C> x{k, a, b, c, accumulate};
-  std::int64_t j = 0;
-  for (; j + 4 * kLanes <= n; j += 4 * kLanes) columns<C, order, 4>(x, m, j, AllLanes{});
-  for (; j + 2 * kLanes <= n; j += 2 * kLanes) columns<C, order, 2>(x, m, j, AllLanes{});
-  for (; j + kLanes <= n; j += kLanes) columns<C, order, 1>(x, m, j, AllLanes{});
-  if (j < n) columns<C, order, 1>(x, m, j, FirstLanes{n - j});
+  multiply_blocks<PairArithmetic<C>, order>({k, a, b, c, accumulate}, m, n);
 }
 
 [[gnu::always_inline]] inline __m256i rounded(const float* x) {

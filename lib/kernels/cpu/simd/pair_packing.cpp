@@ -1,33 +1,19 @@
 // Pairs of bf16 out of rows and columns: data is moved, never computed with.
 #include "kernels/cpu/simd/pair_table.h"
-#include "kernels/cpu/simd/vec.h"
+#include "kernels/cpu/simd/vec_transpose.h"
 
 namespace dew::kernels::cpu::DEW_ISA {
 namespace {
 
 /// y [8, 8] = x^T, in pairs of columns.
 [[gnu::always_inline]] inline void block(Matrix<const bf16> x, Matrix<Pair> y) {
-  __m256 row[8], pair[8], quad[8];
+  __m256 row[8];
   for (int i = 0; i < 8; ++i)
     row[i] =
         _mm256_castsi256_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x.first + i * x.stride)));
-  for (int i = 0; i < 8; i += 2) {
-    pair[i] = _mm256_unpacklo_ps(row[i], row[i + 1]);
-    pair[i + 1] = _mm256_unpackhi_ps(row[i], row[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    quad[i] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0x44);
-    quad[i + 1] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0xEE);
-    quad[i + 2] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0x44);
-    quad[i + 3] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0xEE);
-  }
-  const auto put = [&y](int i, __m256 words) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y.first + i * y.stride), _mm256_castps_si256(words));
-  };
-  for (int i = 0; i < 4; ++i) {
-    put(i, _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x20));
-    put(i + 4, _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x31));
-  }
+  transpose_words(row);
+  for (int i = 0; i < 8; ++i)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y.first + i * y.stride), _mm256_castps_si256(row[i]));
 }
 
 [[gnu::always_inline]] inline Pair pair_of(const bf16* first, const bf16* second) {
