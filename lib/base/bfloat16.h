@@ -11,12 +11,18 @@ struct bf16 {
   std::uint16_t bits = 0;
 
   bf16() = default;
-  /// Rounded to nearest, ties to even; a NaN stays one.
+  /// Rounded to nearest, ties to even, and a denormal number to 0, as processors with an instruction for it
+  /// do; a NaN stays one.
   explicit bf16(float x) {
     const auto word = std::bit_cast<std::uint32_t>(x);
-    const bool is_nan = (word & 0x7FFFFFFFu) > 0x7F800000u;
-    bits =
-        static_cast<std::uint16_t>(is_nan ? word >> 16 | 0x40u : (word + 0x7FFFu + (word >> 16 & 1u)) >> 16);
+    const std::uint32_t size = word & 0x7FFFFFFFu, high = word >> 16;
+    constexpr std::uint32_t kInfinity = 0x7F800000u, kSmallestNormal = 0x00800000u;
+    if (size > kInfinity)
+      bits = static_cast<std::uint16_t>(high | 0x40u);
+    else if (size < kSmallestNormal)
+      bits = static_cast<std::uint16_t>(high & 0x8000u);
+    else
+      bits = static_cast<std::uint16_t>((word + 0x7FFFu + (high & 1u)) >> 16);
   }
   /// By way of a float: rounded twice.
   explicit bf16(double x) : bf16(static_cast<float>(x)) {}

@@ -25,7 +25,7 @@ void bias_backward(Stream& stream, const Tensor& dy, const Target& d_bias) {
   const KernelScope scope(stream, KernelKind::kPointwise, static_cast<double>(dy.numel()),
                           static_cast<double>(dy.bytes()));
   const Tensor sums =
-      Tensor::empty(cpu::column_sums_shape(dy.numel() / d, d), DType::kF64, stream, Owner::kBuffers);
+      Tensor::empty(cpu::column_sums_shape(dy.numel() / d, d), real_of(dy.dtype()), stream, Owner::kBuffers);
   DEW_DISPATCH(stream, bias_backward(dy, d_bias, sums));
 }
 

@@ -52,9 +52,9 @@ void layer_norm_backward(Stream& stream, const Tensor& x, const Tensor& weight, 
       stream, KernelKind::kNorm, kBackwardFlops * static_cast<double>(x.numel()),
       bytes(x, dx.accumulate ? 4 : 3) + bytes(weight, 1) + bytes(moments, 1) + bytes(d_weight.into, 2));
   const Shape sums = cpu::column_sums_shape(moments.numel() / 2, weight.numel());
-  const Tensor weight_sums = Tensor::empty(sums, DType::kF64, stream, Owner::kBuffers);
-  const Tensor bias_sums = Tensor::empty(d_bias.into.defined() ? sums : Shape{0, weight.numel()}, DType::kF64,
-                                         stream, Owner::kBuffers);
+  const Tensor weight_sums = Tensor::empty(sums, real_of(x.dtype()), stream, Owner::kBuffers);
+  const Tensor bias_sums = Tensor::empty(d_bias.into.defined() ? sums : Shape{0, weight.numel()},
+                                         real_of(x.dtype()), stream, Owner::kBuffers);
   DEW_DISPATCH(stream,
                layer_norm_backward(x, weight, moments, dy, dx, d_weight, d_bias, weight_sums, bias_sums));
 }

@@ -45,8 +45,8 @@ void rms_norm_backward(Stream& stream, const Tensor& x, const Tensor& weight, co
   KernelScope scope(stream, KernelKind::kNorm, kBackwardFlops * static_cast<double>(x.numel()),
                     bytes(x, dx.accumulate ? 4 : 3) + bytes(weight, 1) + bytes(inverse_rms, 1) +
                         bytes(d_weight.into, d_weight.accumulate ? 2 : 1));
-  const Tensor sums = Tensor::empty(cpu::column_sums_shape(inverse_rms.numel(), weight.numel()), DType::kF64,
-                                    stream, Owner::kBuffers);
+  const Tensor sums = Tensor::empty(cpu::column_sums_shape(inverse_rms.numel(), weight.numel()),
+                                    real_of(x.dtype()), stream, Owner::kBuffers);
   DEW_DISPATCH(stream, rms_norm_backward(x, weight, inverse_rms, dy, dx, d_weight, sums));
 }
 

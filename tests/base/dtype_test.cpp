@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -22,6 +23,26 @@ TEST(DType, AgreesWithTheTypesOfTheLanguage) {
   expect_type<std::int64_t>(DType::kI64, "i64");
   expect_type<std::int32_t>(DType::kI32, "i32");
   expect_type<std::uint8_t>(DType::kU8, "u8");
+}
+
+TEST(Bf16, RoundsToNearestEvenAndDenormalNumbersToZero) {
+  const struct {
+    float from;
+    std::uint16_t bits;
+  } cases[] = {
+      {1, 0x3F80},                      // as it is
+      {1 + 0x1p-8F, 0x3F80},            // in the middle: to the even one, below
+      {1 + 0x1p-7F + 0x1p-8F, 0x3F82},  // and above
+      {1 + 0x1p-8F + 0x1p-16F, 0x3F81},
+      {3.4e38F, 0x7F80},  // past the largest number
+      {-0.0F, 0x8000},
+      {0x1p-126F, 0x0080},    // the smallest normal number
+      {0x1.fffffcp-127F, 0},  // would round up to it
+      {-1e-40F, 0x8000},
+  };
+  for (const auto& [from, bits] : cases) EXPECT_EQ(bf16(from).bits, bits) << from;
+  const float nan = static_cast<float>(bf16(std::numeric_limits<float>::quiet_NaN()));
+  EXPECT_NE(nan, nan);
 }
 
 TEST(DType, RefusesAValueOutsideTheList) {

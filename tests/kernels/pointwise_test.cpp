@@ -61,7 +61,7 @@ TEST(Pointwise, AddRoundsOnceInBf16) {
 TEST(Pointwise, CastsBetweenFormats) {
   Host host;
   const double inf = std::numeric_limits<double>::infinity();
-  // 1 + 2^-8 lies between two bf16 numbers and goes to the even one; the next goes up.
+  // 1 + 2^-8 lies between two bf16 numbers and goes to the even one; the next goes up. 1e-40 is 0 in bf16.
   const std::vector<double> edges{
       0, 1 + 0x1p-8, 1 + 0x1p-7 + 0x1p-8, 1 + 0x1p-8 + 0x1p-16, -3.14159274, inf, -inf, 3.3e38, 1e-40};
   for (std::int64_t n : {9, 40001})

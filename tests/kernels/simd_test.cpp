@@ -18,7 +18,7 @@ constexpr T kInf = std::numeric_limits<T>::infinity();
 
 std::vector<Isa> supported() {
   std::vector<Isa> out;
-  for (Isa isa : {Isa::kAvx2, Isa::kAvx512})
+  for (Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16})
     if (kernels::cpu::supports(isa)) out.push_back(isa);
   return out;
 }
@@ -145,21 +145,22 @@ class LeafRun {
   void norms() {
     const auto& ops = ops_of<T>(table);
     using R = Real<T>;
-    R inverse[3] = {};
-    fresh(n, [&](T* y) { inverse[0] = ops.rms_forward(a.data(), b.data(), 1e-5, y, n); });
-    inverse[1] = inverse[2] = inverse[0];
-    fresh(n, [&](T* y) { ops.rms_backward(a.data(), b.data(), inverse[0], c.data(), y, true, n); });
-    std::vector<double> sums(static_cast<std::size_t>(n) + 1, 0.25);
-    ops.rms_weight_rows(a.data(), inverse, c.data(), 3, sums.data(), n);
-    kernels::cpu::Moments<R> moments[3] = {};
-    fresh(n, [&](T* y) { moments[0] = ops.layer_norm_forward(a.data(), b.data(), c.data(), 1e-5, y, n); });
-    moments[1] = moments[2] = moments[0];
-    all.insert(all.end(), {static_cast<double>(moments[0].mean), static_cast<double>(moments[0].inverse)});
-    fresh(n, [&](T* y) { ops.layer_norm_backward(a.data(), b.data(), moments[0], c.data(), y, true, n); });
-    ops.layer_norm_weight_rows(a.data(), moments, c.data(), 3, sums.data(), n);
-    ops.sum_rows(a.data(), 3, sums.data(), n);
-    EXPECT_EQ(sums.back(), 0.25);
+    R inverse{};
+    kernels::cpu::Moments<R> moments{};
+    std::vector<R> sums(static_cast<std::size_t>(n) + 1, R(0.25)), shifts = sums;
+    fresh(n, [&](T* y) { inverse = ops.rms_forward(a.data(), b.data(), 1e-5, y, n); });
+    fresh(n, [&](T* y) { ops.rms_backward(a.data(), b.data(), inverse, c.data(), y, true, sums.data(), n); });
+    fresh(n, [&](T* y) { moments = ops.layer_norm_forward(a.data(), b.data(), c.data(), 1e-5, y, n); });
+    all.insert(all.end(), {static_cast<double>(moments.mean), static_cast<double>(moments.inverse)});
+    for (R* bias_sums : {static_cast<R*>(nullptr), shifts.data()})
+      fresh(n, [&](T* y) {
+        ops.layer_norm_backward(a.data(), b.data(), moments, c.data(), y, true, sums.data(), bias_sums, n);
+      });
+    ops.add_to_sums(a.data(), sums.data(), n);
+    EXPECT_EQ(sums.back(), R(0.25));
+    EXPECT_EQ(shifts.back(), R(0.25));
     all.insert(all.end(), sums.begin(), sums.end());
+    all.insert(all.end(), shifts.begin(), shifts.end());
   }
 
   /// Of f32 and f64 alone.
@@ -246,7 +247,11 @@ TEST(SimdTable, ConvertsBetweenFormats) {
       expect_converted(table.f32_to_f64, n);
       expect_converted(table.bf16_to_f32, n);
       expect_converted(table.bf16_to_f64, n);
-      const std::vector<float> x = numbers<float>(1, n);
+      std::vector<float> x = numbers<float>(1, n);
+      // Ties, the ends of the range, and around the smallest normal number, below which all becomes 0.
+      const float edges[] = {1 + 0x1p-8F, 1 + 0x1p-7F + 0x1p-8F, 3.4e38F,          kInf<float>, -kInf<float>,
+                             0x1p-126F,   -0x1.fffffcp-127F,     0x1.fffffcp-127F, -1e-40F,     -0.0F};
+      for (std::size_t i = 0; i < x.size() && i < std::size(edges); ++i) x[i] = edges[i];
       const std::vector<double> wide(x.begin(), x.end());
       std::vector<bf16> y(static_cast<std::size_t>(n) + 1), z(static_cast<std::size_t>(n) + 1);
       table.f32_to_bf16(x.data(), y.data(), n);

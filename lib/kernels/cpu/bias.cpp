@@ -20,14 +20,14 @@ void add_bias(const Tensor& x, const Tensor& bias, const Tensor& y) {
 
 void bias_backward(const Tensor& dy, const Target& d_bias, const Tensor& sums) {
   const std::int64_t d = d_bias.into.numel();
-  double* first = sums.data<double>();
   clear_sums(sums);
   visit_compute(dy.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* in = dy.data<T>();
+    Real<T>* first = sums.data<Real<T>>();
     const auto& ops = simd_ops<T>();
-    for_row_blocks(dy.numel() / d, d, [&](std::int64_t row, std::int64_t count, std::int64_t chunk) {
-      ops.sum_rows(in + row * d, count, first + chunk * d, d);
+    for_chunked_rows(dy.numel() / d, d, [&](std::int64_t row, std::int64_t chunk) {
+      ops.add_to_sums(in + row * d, first + chunk * d, d);
     });
   });
   finish_sums(sums, d_bias);

@@ -1,26 +1,44 @@
 #include "kernels/cpu/column_sums.h"
 
+#include <array>
+
 #include "kernels/cpu/simd/table.h"
 
 namespace dew::kernels::cpu {
 
+namespace {
+
+void add_wide(const float* x, double* y, std::int64_t n) {
+  simd_table().f32_to_f64.add(x, y, n);
+}
+void add_wide(const double* x, double* y, std::int64_t n) {
+  simd_ops<double>().add(x, y, y, n);
+}
+
+}  // namespace
+
 void clear_sums(const Tensor& sums) {
-  std::fill_n(sums.data<double>(), sums.numel(), 0.0);
+  visit_float(sums.dtype(), [&](auto zero) { std::fill_n(sums.data<decltype(zero)>(), sums.numel(), zero); });
 }
 
 void finish_sums(const Tensor& sums, const Target& target) {
+  constexpr std::int64_t kColumns = 512;
   const std::int64_t chunks = sums.dim(0), d = sums.dim(1);
-  double* first = sums.data<double>();
-  for (std::int64_t chunk = 1; chunk < chunks; ++chunk)
-    simd_ops<double>().add(first, first + chunk * d, first, d);
-  visit_float(target.into.dtype(), [&](auto zero) {
-    using R = decltype(zero);
-    R* out = target.into.data<R>();
-    for (std::int64_t j = 0; j < d; ++j) {
-      const double sum = chunks > 0 ? first[j] : 0.0;
-      out[j] = static_cast<R>(target.accumulate ? static_cast<double>(out[j]) + sum : sum);
-    }
-  });
+  std::array<double, kColumns> total{};
+  for (std::int64_t begin = 0; begin < d; begin += kColumns) {
+    const std::int64_t count = std::min(kColumns, d - begin);
+    total.fill(0);
+    visit_float(sums.dtype(), [&](auto zero) {
+      const auto* first = sums.data<decltype(zero)>() + begin;
+      for (std::int64_t chunk = 0; chunk < chunks; ++chunk) add_wide(first + chunk * d, total.data(), count);
+    });
+    visit_float(target.into.dtype(), [&](auto zero) {
+      using R = decltype(zero);
+      R* out = target.into.data<R>() + begin;
+      for (std::int64_t j = 0; j < count; ++j)
+        out[j] = static_cast<R>(target.accumulate ? static_cast<double>(out[j]) + total[j] : total[j]);
+    });
+  }
 }
 
 }  // namespace dew::kernels::cpu

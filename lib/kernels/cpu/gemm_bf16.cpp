@@ -14,8 +14,8 @@ namespace {
 /// Pairs of an inner block where c is f32, and the most that a bf16 result takes at once.
 constexpr std::int64_t kInnerPairs = 512, kWholePairs = 2048;
 /// Pairs of a block of b and of a: what the second cache holds beside the rest.
-constexpr std::int64_t kBlockOfB = 1 << 18, kBlockOfA = 1 << 17;
-constexpr std::int64_t kMostRows = 192, kMostColumns = 1024;
+constexpr std::int64_t kBlockOfB = 1 << 20, kBlockOfA = 1 << 17;
+constexpr std::int64_t kMostRows = 192, kMostColumns = 4096;
 constexpr std::int64_t kPanel = kPanelVectors * 16;
 
 std::int64_t whole_panels(std::int64_t columns) {
@@ -99,6 +99,8 @@ class PairProduct {
       packing_.interleave(count, rows.size(), a_.at(2 * terms.begin, rows.begin), {to, rows.size()});
       return {to, rows.size()};
     }
+    if (terms.size() == pairs_ && s_.k % 2 == 0)
+      return {reinterpret_cast<const Pair*>(a_.at(rows.begin, 0).first), pairs_};
     for (std::int64_t i = rows.begin; i < rows.end; ++i) {
       Pair* row = to + (i - rows.begin) * terms.size();
       if (count % 2 != 0) row[terms.size() - 1] = 0;

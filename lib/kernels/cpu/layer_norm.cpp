@@ -38,7 +38,6 @@ void layer_norm_backward(const Tensor& x, const Tensor& weight, const Tensor& mo
                          const Tensor& weight_sums, const Tensor& bias_sums) {
   const std::int64_t d = weight.numel(), rows = moments.numel() / 2;
   const bool biased = d_bias.into.defined();
-  double *sums = weight_sums.data<double>(), *shifts = biased ? bias_sums.data<double>() : nullptr;
   clear_sums(weight_sums);
   if (biased) clear_sums(bias_sums);
   visit_compute(x.dtype(), [&](auto zero) {
@@ -46,12 +45,11 @@ void layer_norm_backward(const Tensor& x, const Tensor& weight, const Tensor& mo
     const T *px = x.data<T>(), *pw = weight.data<T>(), *pd = dy.data<T>();
     const Moments<Real<T>>* kept = moments_of<T>(moments);
     T* out = dx.into.data<T>();
+    Real<T>*sums = weight_sums.data<Real<T>>(), *shifts = biased ? bias_sums.data<Real<T>>() : nullptr;
     const auto& ops = simd_ops<T>();
-    for_row_blocks(rows, d, [&](std::int64_t row, std::int64_t count, std::int64_t chunk) {
-      for (std::int64_t t = row; t < row + count; ++t)
-        ops.layer_norm_backward(px + t * d, pw, kept[t], pd + t * d, out + t * d, dx.accumulate, d);
-      ops.layer_norm_weight_rows(px + row * d, kept + row, pd + row * d, count, sums + chunk * d, d);
-      if (biased) ops.sum_rows(pd + row * d, count, shifts + chunk * d, d);
+    for_chunked_rows(rows, d, [&](std::int64_t row, std::int64_t chunk) {
+      ops.layer_norm_backward(px + row * d, pw, kept[row], pd + row * d, out + row * d, dx.accumulate,
+                              sums + chunk * d, biased ? shifts + chunk * d : nullptr, d);
     });
   });
   finish_sums(weight_sums, d_weight);

@@ -23,18 +23,17 @@ void rms_norm_forward(const Tensor& x, const Tensor& weight, double eps, const T
 void rms_norm_backward(const Tensor& x, const Tensor& weight, const Tensor& inverse_rms, const Tensor& dy,
                        const Target& dx, const Target& d_weight, const Tensor& sums) {
   const std::int64_t d = weight.numel(), rows = inverse_rms.numel();
-  double* first = sums.data<double>();
   clear_sums(sums);
   visit_compute(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T *px = x.data<T>(), *pw = weight.data<T>(), *pd = dy.data<T>();
     const Real<T>* pr = inverse_rms.data<Real<T>>();
     T* out = dx.into.data<T>();
+    Real<T>* first = sums.data<Real<T>>();
     const auto& ops = simd_ops<T>();
-    for_row_blocks(rows, d, [&](std::int64_t row, std::int64_t count, std::int64_t chunk) {
-      for (std::int64_t t = row; t < row + count; ++t)
-        ops.rms_backward(px + t * d, pw, pr[t], pd + t * d, out + t * d, dx.accumulate, d);
-      ops.rms_weight_rows(px + row * d, pr + row, pd + row * d, count, first + chunk * d, d);
+    for_chunked_rows(rows, d, [&](std::int64_t row, std::int64_t chunk) {
+      ops.rms_backward(px + row * d, pw, pr[row], pd + row * d, out + row * d, dx.accumulate,
+                       first + chunk * d, d);
     });
   });
   finish_sums(sums, d_weight);

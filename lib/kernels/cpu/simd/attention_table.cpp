@@ -10,7 +10,7 @@ extern const AttentionTable kAttentionTable;
 }
 
 const AttentionTable& attention_table(Isa isa) {
-  return isa == Isa::kAvx512 ? avx512::kAttentionTable : avx2::kAttentionTable;
+  return isa == Isa::kAvx2 ? avx2::kAttentionTable : avx512::kAttentionTable;
 }
 
 template <>

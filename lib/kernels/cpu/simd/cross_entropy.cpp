@@ -45,6 +45,7 @@ template <class T, class Keep>
   const Vec<T> shift = broadcast(largest);
   LaneSums sums;
   for_vectors<T>(n, [&](std::int64_t i, auto part) {
+    prefetch(x, n + i);  // the next row, while this one takes its time
     const Vec<T> e = exp(load(x + i, part, lowest) - shift);
     keep(i, e, part);
     sums.take(e);

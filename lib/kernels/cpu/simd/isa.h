@@ -5,9 +5,10 @@
 
 namespace dew::kernels::cpu {
 
-enum class Isa : std::uint8_t { kAvx2, kAvx512 };
+enum class Isa : std::uint8_t { kAvx2, kAvx512, kAvx512Bf16 };
 
-/// True when this processor runs the leaves of `isa`.
+/// True when this processor runs the leaves of `isa`. Leaves that do not round to bf16 exist up to kAvx512,
+/// which stands for what comes after it too.
 bool supports(Isa isa);
 
 /// The fastest one that this processor runs; every table of leaves follows it. Throws Error without AVX2 and

@@ -18,6 +18,7 @@ Moments<Real<T>> layer_norm_forward(const T* x, const T* w, const T* b, double e
   const Real<T> inverse = static_cast<Real<T>>(1.0 / __builtin_sqrt(variance + eps));
   const Lanes<T> r = broadcast(inverse);
   for_vectors<T>(d, [=](std::int64_t i, auto part) {
+    prefetch(x, d + i);
     const Lanes<T> scaled = (load(x + i, part) - m) * r * load(w + i, part);
     store(y + i, b != nullptr ? scaled + load(b + i, part) : scaled, part);
   });
@@ -27,7 +28,7 @@ Moments<Real<T>> layer_norm_forward(const T* x, const T* w, const T* b, double e
 // With n = (x - mean) r and g = dy w: dx = r (g - mean(g) - n mean(g n)).
 template <class T>
 void layer_norm_backward(const T* x, const T* w, Moments<Real<T>> moments, const T* dy, T* dx,
-                         bool accumulate, std::int64_t d) {
+                         bool accumulate, Real<T>* weight_sums, Real<T>* bias_sums, std::int64_t d) {
   const Lanes<T> m = broadcast(moments.mean), r = broadcast(moments.inverse);
   const RowPair<T> sums = sum_row_twice<T>(d, [=](std::int64_t i, VecPair<T>& total, auto part) {
     const Lanes<T> g = load(dy + i, part) * load(w + i, part);
@@ -37,34 +38,27 @@ void layer_norm_backward(const T* x, const T* w, Moments<Real<T>> moments, const
   const Lanes<T> shift = broadcast(sums.first / static_cast<Real<T>>(d)),
                  pull = broadcast(sums.second / static_cast<Real<T>>(d));
   for_vectors<T>(d, [=](std::int64_t i, auto part) {
-    const Lanes<T> g = load(dy + i, part) * load(w + i, part), n = (load(x + i, part) - m) * r;
-    const Lanes<T> result = r * (g - shift - n * pull);
+    prefetch(x, d + i);
+    prefetch(dy, d + i);
+    const Lanes<T> above = load(dy + i, part), n = (load(x + i, part) - m) * r;
+    store(weight_sums + i, load(weight_sums + i, part) + above * n, part);
+    if (bias_sums != nullptr) store(bias_sums + i, load(bias_sums + i, part) + above, part);
+    const Lanes<T> result = r * (above * load(w + i, part) - shift - n * pull);
     store(dx + i, accumulate ? load(dx + i, part) + result : result, part);
   });
 }
 
 template <class T>
-void layer_norm_weight_rows(const T* x, const Moments<Real<T>>* moments, const T* dy, std::int64_t rows,
-                            double* sums, std::int64_t d) {
-  add_rows_of(x, rows, d, sums, [=](std::int64_t t, std::int64_t j, auto part) {
-    const Lanes<T> n =
-        (load(x + t * d + j, part) - broadcast(moments[t].mean)) * broadcast(moments[t].inverse);
-    return load(dy + t * d + j, part) * n;
-  });
+void add_to_sums(const T* x, Real<T>* sums, std::int64_t n) {
+  for_vectors<T>(
+      n, [=](std::int64_t i, auto part) { store(sums + i, load(sums + i, part) + load(x + i, part), part); });
 }
 
-template <class T>
-void sum_rows(const T* x, std::int64_t rows, double* sums, std::int64_t d) {
-  add_rows_of(x, rows, d, sums,
-              [=](std::int64_t t, std::int64_t j, auto part) { return load(x + t * d + j, part); });
-}
-
-#define DEW_INSTANTIATE(T)                                                                                   \
-  template Moments<Real<T>> layer_norm_forward(const T*, const T*, const T*, double, T*, std::int64_t);      \
-  template void layer_norm_backward(const T*, const T*, Moments<Real<T>>, const T*, T*, bool, std::int64_t); \
-  template void layer_norm_weight_rows(const T*, const Moments<Real<T>>*, const T*, std::int64_t, double*,   \
-                                       std::int64_t);                                                        \
-  template void sum_rows(const T*, std::int64_t, double*, std::int64_t);
+#define DEW_INSTANTIATE(T)                                                                              \
+  template Moments<Real<T>> layer_norm_forward(const T*, const T*, const T*, double, T*, std::int64_t); \
+  template void layer_norm_backward(const T*, const T*, Moments<Real<T>>, const T*, T*, bool, Real<T>*, \
+                                    Real<T>*, std::int64_t);                                            \
+  template void add_to_sums(const T*, Real<T>*, std::int64_t);
 DEW_INSTANTIATE(float)
 DEW_INSTANTIATE(double)
 DEW_INSTANTIATE(bf16)

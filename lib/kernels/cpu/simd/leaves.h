@@ -36,21 +36,15 @@ template <class T>
 Real<T> rms_forward(const T* x, const T* w, double eps, T* y, std::int64_t d);
 template <class T>
 void rms_backward(const T* x, const T* w, Real<T> inverse_rms, const T* dy, T* dx, bool accumulate,
-                  std::int64_t d);
-template <class T>
-void rms_weight_rows(const T* x, const Real<T>* inverse_rms, const T* dy, std::int64_t rows, double* sums,
-                     std::int64_t d);
+                  Real<T>* sums, std::int64_t d);
 
 template <class T>
 Moments<Real<T>> layer_norm_forward(const T* x, const T* w, const T* b, double eps, T* y, std::int64_t d);
 template <class T>
 void layer_norm_backward(const T* x, const T* w, Moments<Real<T>> moments, const T* dy, T* dx,
-                         bool accumulate, std::int64_t d);
+                         bool accumulate, Real<T>* weight_sums, Real<T>* bias_sums, std::int64_t d);
 template <class T>
-void layer_norm_weight_rows(const T* x, const Moments<Real<T>>* moments, const T* dy, std::int64_t rows,
-                            double* sums, std::int64_t d);
-template <class T>
-void sum_rows(const T* x, std::int64_t rows, double* sums, std::int64_t d);
+void add_to_sums(const T* x, Real<T>* sums, std::int64_t n);
 
 template <class T>
 void gelu_forward(bool exact, const T* x, T* y, std::int64_t n);

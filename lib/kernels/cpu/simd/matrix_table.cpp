@@ -10,7 +10,7 @@ extern const MatrixTable kMatrixTable;
 }
 
 const MatrixTable& matrix_table(Isa isa) {
-  return isa == Isa::kAvx512 ? avx512::kMatrixTable : avx2::kMatrixTable;
+  return isa == Isa::kAvx2 ? avx2::kMatrixTable : avx512::kMatrixTable;
 }
 
 template <>

@@ -15,11 +15,11 @@ extern const PairTable kPairTable;
 }
 
 const PairPacking& pair_packing(Isa isa) {
-  return isa == Isa::kAvx512 ? avx512::kPairPacking : avx2::kPairPacking;
+  return isa == Isa::kAvx2 ? avx2::kPairPacking : avx512::kPairPacking;
 }
 
 bool has_pair_products() {
-  return supports(Isa::kAvx512) && __builtin_cpu_supports("avx512bf16");
+  return supports(Isa::kAvx512Bf16);
 }
 
 const PairTable& pair_table() {

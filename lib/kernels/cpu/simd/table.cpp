@@ -9,8 +9,13 @@ namespace avx512 {
 extern const SimdTable kTable;
 }
 
+namespace avx512_bf16 {
+extern const SimdTable kTable;
+}
+
 const SimdTable& simd_table(Isa isa) {
-  return isa == Isa::kAvx512 ? avx512::kTable : avx2::kTable;
+  if (isa == Isa::kAvx2) return avx2::kTable;
+  return isa == Isa::kAvx512 ? avx512::kTable : avx512_bf16::kTable;
 }
 
 const SimdTable& simd_table() {

@@ -58,22 +58,19 @@ struct SimdOps {
 
   /// One row of D: y = x w / sqrt(mean(x^2) + eps); returns the inverse root.
   Real<T> (*rms_forward)(const T* x, const T* w, double eps, T* y, std::int64_t d);
+  /// dx (+)= the gradient of a row; sums[j] += dy x inverse_rms.
   void (*rms_backward)(const T* x, const T* w, Real<T> inverse_rms, const T* dy, T* dx, bool accumulate,
-                       std::int64_t d);
-  /// sums[j] += dy x inverse_rms of each row, row after row. x, dy [rows, d]; sums [d] f64.
-  void (*rms_weight_rows)(const T* x, const Real<T>* inverse_rms, const T* dy, std::int64_t rows,
-                          double* sums, std::int64_t d);
+                       Real<T>* sums, std::int64_t d);
 
   /// One row of D: y = (x - mean) / sqrt(variance + eps) w + b; b may be null.
   Moments<Real<T>> (*layer_norm_forward)(const T* x, const T* w, const T* b, double eps, T* y,
                                          std::int64_t d);
+  /// dx (+)= the gradient of a row; weight_sums[j] += dy (x - mean) inverse and, unless null, bias_sums[j] +=
+  /// dy.
   void (*layer_norm_backward)(const T* x, const T* w, Moments<Real<T>> moments, const T* dy, T* dx,
-                              bool accumulate, std::int64_t d);
-  /// sums[j] += dy (x - mean) inverse of each row, row after row.
-  void (*layer_norm_weight_rows)(const T* x, const Moments<Real<T>>* moments, const T* dy, std::int64_t rows,
-                                 double* sums, std::int64_t d);
-  /// sums[j] += x of each row, row after row. x [rows, d].
-  void (*sum_rows)(const T* x, std::int64_t rows, double* sums, std::int64_t d);
+                              bool accumulate, Real<T>* weight_sums, Real<T>* bias_sums, std::int64_t d);
+  /// sums[j] += x[j].
+  void (*add_to_sums)(const T* x, Real<T>* sums, std::int64_t n);
 
   /// x Phi(x), or its tanh form.
   void (*gelu_forward)(bool exact, const T* x, T* y, std::int64_t n);

@@ -3,9 +3,10 @@
 //
 // Rules of this folder, from which the bits depend on neither an address, a place in a loop, nor the thread
 // count:
-// * Every source is compiled twice, for x86-64-v3 with -DDEW_ISA=avx2 and for x86-64-v4 with
-// -DDEW_ISA=avx512, and lives
-//   in dew::kernels::cpu::DEW_ISA. It uses raw pointers and builtins only: a standard template emitted here
+// * Every source is compiled for x86-64-v3 with -DDEW_ISA=avx2, for x86-64-v4 with -DDEW_ISA=avx512 and, if
+// it
+//   rounds to bf16, once more with -mavx512bf16 and -DDEW_ISA=avx512_bf16, and lives in
+//   dew::kernels::cpu::DEW_ISA. It uses raw pointers and builtins only: a standard template emitted here
 //   for a newer machine could be the copy that the linker keeps for the whole program.
 // * Loads and stores are unaligned. A tail runs masked through the vector code (`for_vectors`), never through
 // a scalar loop.
@@ -117,6 +118,13 @@ struct LanePair {
 [[gnu::always_inline]] inline void store_pair(double* p, LanePair x, FirstLanes part) {
   store_partial(p, x.low, part.count < VecD::kLanes ? part.count : VecD::kLanes);
   if (part.count > VecD::kLanes) store_partial(p + VecD::kLanes, x.high, part.count - VecD::kLanes);
+}
+
+/// Brings the cache line of base[offset] into the second cache: wanted soon, not now. Any address will do.
+template <class T>
+[[gnu::always_inline]] inline void prefetch(const T* base, std::int64_t offset) {
+  const auto line = reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(offset) * sizeof(T);
+  __builtin_prefetch(reinterpret_cast<const void*>(line), 0, 2);
 }
 
 /// Calls f(i, AllLanes) for every whole vector of [0, n), then f(i, FirstLanes) once for what is left.

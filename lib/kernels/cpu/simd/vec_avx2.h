@@ -300,7 +300,11 @@ template <unsigned kBits>
   const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(word, bias), 16);
   const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
   const __m256 is_nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
-  const __m256i words = _mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(is_nan));
+  const __m256i exponent = _mm256_and_si256(word, _mm256_set1_epi32(0x7F800000));
+  const __m256i is_denormal = _mm256_cmpeq_epi32(exponent, _mm256_setzero_si256());
+  const __m256i sign = _mm256_and_si256(high, _mm256_set1_epi32(0x8000));
+  const __m256i nearest = _mm256_blendv_epi8(rounded, sign, is_denormal);
+  const __m256i words = _mm256_blendv_epi8(nearest, quiet, _mm256_castps_si256(is_nan));
   return _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }
 [[gnu::always_inline]] inline VecF widen_bf16(const bf16* p) {

@@ -239,10 +239,15 @@ template <unsigned kBits>
   return {_mm512_castsi512_pd(a.v)};
 }
 
-/// bf16 as floats, and back, rounded to nearest even; a NaN stays one.
+/// bf16 as floats, and back, rounded as base/bfloat16.h says.
 [[gnu::always_inline]] inline VecF from_bf16(__m256i x) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16))};
 }
+#ifdef __AVX512BF16__
+[[gnu::always_inline]] inline __m256i to_bf16(VecF x) {
+  return (__m256i)_mm512_cvtneps_pbh(x.v);
+}
+#else
 [[gnu::always_inline]] inline __m256i to_bf16(VecF x) {
   const __m512i word = _mm512_castps_si512(x.v), high = _mm512_srli_epi32(word, 16);
   const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
@@ -250,8 +255,12 @@ template <unsigned kBits>
   const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(word, bias), 16);
   const __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
   const __mmask16 is_nan = _mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q);
-  return _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(is_nan, rounded, quiet));
+  const __mmask16 is_normal = _mm512_test_epi32_mask(word, _mm512_set1_epi32(0x7F800000));
+  const __m512i sign = _mm512_and_si512(high, _mm512_set1_epi32(0x8000));
+  const __m512i nearest = _mm512_mask_blend_epi32(is_normal, sign, rounded);
+  return _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(is_nan, nearest, quiet));
 }
+#endif
 [[gnu::always_inline]] inline VecF widen_bf16(const bf16* p) {
   return from_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }

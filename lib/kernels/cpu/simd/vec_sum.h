@@ -56,31 +56,4 @@ template <class T, class Term>
   return {reduce_add(even.first + odd.first), reduce_add(even.second + odd.second)};
 }
 
-/// sums[j] += the sum over a few rows of term(row, j, part): of f32 in f32 over these rows, added to the f64
-/// sums.
-template <class Term>
-[[gnu::always_inline]] inline void add_rows_of(const float*, std::int64_t rows, std::int64_t d, double* sums,
-                                               Term term) {
-  for_vectors<float>(d, [=](std::int64_t j, auto part) {
-    VecF few = zero<float>();
-    for (std::int64_t t = 0; t < rows; ++t) few = few + term(t, j, part);
-    const LanePair sum = load_pair(sums + j, part);
-    store_pair(sums + j, {sum.low + widen_low(few), sum.high + widen_high(few)}, part);
-  });
-}
-template <class Term>
-[[gnu::always_inline]] inline void add_rows_of(const bf16*, std::int64_t rows, std::int64_t d, double* sums,
-                                               Term term) {
-  add_rows_of(static_cast<const float*>(nullptr), rows, d, sums, term);
-}
-template <class Term>
-[[gnu::always_inline]] inline void add_rows_of(const double*, std::int64_t rows, std::int64_t d, double* sums,
-                                               Term term) {
-  for_vectors<double>(d, [=](std::int64_t j, auto part) {
-    VecD sum = load(sums + j, part);
-    for (std::int64_t t = 0; t < rows; ++t) sum = sum + term(t, j, part);
-    store(sums + j, sum, part);
-  });
-}
-
 }  // namespace dew::kernels::cpu::DEW_ISA
