@@ -199,11 +199,22 @@ int run_job(int argc, char** argv, const dew::HostResources& host, const dew::St
   }
 }
 
+/// A page of a mapped file that is no more: the default would say nothing but "bus error".
+extern "C" void tell_lost_page(int signal) {
+  constexpr std::string_view kText =
+      "dew_train: lost a page of a mapped file: a data file was cut short while the run read it, or /dev/shm "
+      "is full\n";
+  static_cast<void>(::write(STDERR_FILENO, kText.data(), kText.size()) < 0);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
     std::signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error of the write, on every rank alike
+    std::signal(SIGBUS, tell_lost_page);
     const dew::HostResources host = dew::prepare_launch();
     const dew::StopSignals signals;
     return run_job(argc, argv, host, signals);

@@ -140,6 +140,10 @@ bool ConfigSection::has(std::string_view key) const {
   return tree_->find(join_path(path_, key)) != nullptr;
 }
 
+bool ConfigSection::changed(std::string_view key) const {
+  return tree_->changed(join_path(path_, key));
+}
+
 bool ConfigSection::is_mapping(std::string_view key) const {
   const ConfigValue* value = tree_->find(join_path(path_, key));
   return value != nullptr && value->is_mapping();

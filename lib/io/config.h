@@ -53,6 +53,8 @@ class ConfigSection {
   ConfigSection section(Key key, std::string_view short_key);
   /// True when the file (or --set) gives the key, null included.
   bool has(std::string_view key) const;
+  /// True when the key was read and has another value than its default.
+  bool changed(std::string_view key) const;
   /// True when it is given and is a mapping.
   bool is_mapping(std::string_view key) const;
 

@@ -219,6 +219,11 @@ void ConfigTree::collect_unknown(const ConfigValue& mapping, const std::string& 
   }
 }
 
+bool ConfigTree::changed(std::string_view path) const {
+  const auto row = row_of_.find(path);
+  return row != row_of_.end() && rows_[row->second].yaml != rows_[row->second].key.default_text;
+}
+
 void ConfigTree::throw_errors() const {
   std::vector<Noted> errors = noted_;
   collect_unknown(root_, "", errors);

@@ -33,6 +33,8 @@ class ConfigTree {
   void open_section(const std::string& path, std::string_view short_key);
   /// Makes a key known; `yaml` is its value now. A second reading of a path keeps the first row.
   void record(KeyRow row, std::string yaml);
+  /// True for a recorded key whose value is not its default.
+  bool changed(std::string_view path) const;
   /// Notes an error at a path, with its place and value.
   void note(const std::string& path, const std::string& message);
   /// Notes an error that says its own path; told after those with a place in the file.

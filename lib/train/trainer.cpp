@@ -11,6 +11,7 @@
 #include "io/durable_file.h"
 #include "io/metrics_log.h"
 #include "io/run_lock.h"
+#include "io/settings_changes.h"
 
 namespace dew {
 namespace {
@@ -109,6 +110,9 @@ void Trainer::restore() {
                "(generated sentences are "
                "others)",
                static_cast<unsigned long long>(spec_.run.seed), static_cast<unsigned long long>(state.seed)));
+  const std::string settings = restored->file + ": its settings (/run, config)";
+  for (const std::string& change : settings_changes(state.resolved_yaml, settings, resolved_yaml()))
+    console_.line("changed since the checkpoint: " + change);
 }
 
 namespace {

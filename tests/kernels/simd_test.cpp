@@ -124,6 +124,7 @@ class LeafRun {
     using R = Real<T>;
     fresh(n, [&](T* y) { ops.add(a.data(), b.data(), y, n); });
     fresh(n, [&](T* y) { ops.swiglu_forward(a.data(), b.data(), y, n); });
+    fresh(n, [&](T* y) { ops.blend(R(0.3), y, R(0.7), a.data(), n); });
     std::vector<T> other(static_cast<std::size_t>(n) + 1, T(R(0.5)));
     fresh(n,
           [&](T* y) { ops.swiglu_backward(a.data(), b.data(), c.data(), y, false, other.data(), true, n); });

@@ -132,13 +132,21 @@ TEST(DecoderKeys, TakeTheStretchOfLlama3) {
   const kernels::RopeAngles expected{500000, {32, 2, 5, 4096}};
   EXPECT_EQ(c.rope, expected);
   EXPECT_EQ(read("rope_scaling: llama3").rope->scaling.factor, 8);
-  EXPECT_EQ(read("rope_scaling: {kind: none, factor: 32}").rope->scaling.original, 0);
+  EXPECT_EQ(read("rope_scaling: {kind: none, factor: 8}").rope->scaling.original, 0);
 }
 
 TEST(DecoderKeys, RefuseWhatDoesNotGoTogether) {
   expect_refused("max_positions: 1024", "max_positions", "accepted: null");
   expect_refused("position: learned, max_positions: 31", "max_positions", "accepted: 32 or more");
   expect_refused("position: learned, rope_scaling: llama3", "rope_scaling.kind", "position: rope");
+  // What would change nothing is a mistake, unless it is the default that a resolved file writes.
+  for (const char* key :
+       {"factor: 32", "low_freq_factor: 2", "high_freq_factor: 5", "original_positions: 64"}) {
+    const std::string text = key, name = text.substr(0, text.find(':'));
+    expect_refused("rope_scaling: {" + text + "}", "rope_scaling." + name, "kind: llama3");
+  }
+  expect_refused("position: none, rope_theta: 500", "rope_theta", "position: rope");
+  EXPECT_TRUE(read("position: none, rope_theta: 10000").valid);
   expect_refused("rope_scaling: {kind: llama3, low_freq_factor: 4, high_freq_factor: 4}",
                  "rope_scaling.high_freq_factor", "above low_freq_factor 4");
   expect_refused("norm: batch", "norm", "rms");

@@ -54,6 +54,19 @@ TEST(Fault, AKilledRankEndsTheRunAndLeavesWholeFilesOnly) {
   EXPECT_EQ(run.losses().size(), static_cast<std::size_t>(last + 6)) << "each step once";
 }
 
+TEST(Fault, ADataFileThatIsCutShortIsNamedAsTheCause) {
+  const RunFolder run;
+  const std::string text = run.folder().write("text.txt", std::string(1 << 20, 'x'));
+  Program program(run.launch(2, {"data.sentences=null", "data.text=[" + text + "]", "mesh.fsdp=2",
+                                 "checkpoint.every=0", "run.steps=1000000"}));
+  ASSERT_TRUE(program.wait_for("step 2/"));
+  std::filesystem::resize_file(text, 0);
+  const Outcome outcome = program.finish();
+  EXPECT_NE(outcome.status, 0) << outcome.text();
+  EXPECT_FALSE(outcome.timed_out);
+  EXPECT_GE(count_of(outcome.err, "a data file was cut short"), 1) << outcome.text();
+}
+
 /// 41 windows of 8 ids below 64, and one id beyond the vocabulary inside one window: one rank meets it in
 /// some step.
 std::string tokens_with_a_bad_one(const RunFolder& run) {

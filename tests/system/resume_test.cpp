@@ -171,6 +171,21 @@ TEST(Resume, OfAnotherModelNamesDatasetAndShapes) {
     EXPECT_TRUE(outcome.says(part)) << part << '\n' << outcome.err;
 }
 
+TEST(Resume, TellsSettingsThatChangedAndBearOnLearning) {
+  const RunFolder run;
+  ASSERT_EQ(run.train(0).status, 0);
+  const Outcome outcome =
+      run.train(0, {"run.steps=6", "model.rope_theta=500", "model.dropout=0.1", "log.every=2"});
+  ASSERT_EQ(outcome.status, 0) << outcome.text();
+  for (const char* change :
+       {"run.steps 6 (was 4)", "model.rope_theta 500 (was 10000)", "model.dropout 0.1 (was 0)"})
+    EXPECT_TRUE(outcome.says("changed since the checkpoint: " + std::string(change) + "\n")) << outcome.out;
+  EXPECT_EQ(count_of(outcome.out, "changed since"), 3) << outcome.out;
+  EXPECT_EQ(count_of(run.train(0, {"run.steps=6", "model.rope_theta=500", "model.dropout=0.1"}).out,
+                     "changed since"),
+            0);
+}
+
 TEST(Resume, StartsAMovingAverageThatIsSwitchedOn) {
   const RunFolder run, plain;
   ASSERT_EQ(run.train(2, {"mesh.fsdp=2"}).status, 0);

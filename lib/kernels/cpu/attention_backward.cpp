@@ -1,10 +1,7 @@
-#include <omp.h>
-
 #include <cmath>
-#include <limits>
 
+#include "kernels/cpu/attention_backward_task.h"
 #include "kernels/cpu/attention_pairs.h"
-#include "kernels/cpu/attention_parts.h"
 
 namespace dew::kernels::cpu {
 namespace {
@@ -47,14 +44,6 @@ struct Tiles {
   }
 };
 
-/// Heads of one task. dk and dv begin at the task's first key.
-template <class T>
-struct Operands {
-  Matrix<const T> q, k, v, o, d_o;
-  const Real<T>* log_sum_exp;
-  Matrix<Real<T>> dk, dv;
-};
-
 /// Rows of a block of queries, and a tile of keys, as they are computed with.
 template <class R>
 struct QueryRows {
@@ -79,10 +68,8 @@ class HeadGradient {
         tiles_(tiles),
         scale_(static_cast<R>(1 / std::sqrt(static_cast<double>(shape.width)))) {}
 
-  /// Adds one query head's part to dk and dv of `keys`; calls put(first query, queries) with dq of each block
-  /// in the tiles.
   template <class Put>
-  void run(const Operands<T>& x, KeyRange keys, Put&& put) const {
+  void run(const BackwardOperands<T>& x, KeyRange keys, Put&& put) const {
     const std::int64_t blocks = (shape_.queries + kBlockQueries - 1) / kBlockQueries, width = shape_.width;
     for (std::int64_t index = 0; index < blocks; ++index) {
       const QueryBlock block(shape_, index, ops_.matrix.lanes);
@@ -99,8 +86,7 @@ class HeadGradient {
   }
 
  private:
-  QueryRows<R> prepare(const Operands<T>& x, const QueryBlock& block) const {
-    constexpr R kInfinity = std::numeric_limits<R>::infinity();
+  QueryRows<R> prepare(const BackwardOperands<T>& x, const QueryBlock& block) const {
     const std::int64_t rows = block.rows(), width = shape_.width;
     const QueryRows<R> real{as_real<T>(x.q.at(block.begin, 0), rows, width, tiles_.q_room),
                             as_real<T>(x.d_o.at(block.begin, 0), rows, width, tiles_.d_o_room)};
@@ -108,11 +94,7 @@ class HeadGradient {
     ops_.matrix.transpose(rows, width, R{1}, real.d_o, tiles_.gradients);
     ops_.softmax.dot_rows(rows, width, as_real<T>(x.o.at(block.begin, 0), rows, width, tiles_.dq), real.d_o,
                           tiles_.delta);
-    for (std::int64_t i = 0; i < block.width; ++i) {
-      // A query that saw no key has -infinity: what comes of it is hidden in every tile.
-      tiles_.log_sum_exp[i] = i < rows ? x.log_sum_exp[block.begin + i] : kInfinity;
-      if (i >= rows) tiles_.delta[i] = 0;
-    }
+    load_lanes(x.log_sum_exp + block.begin, rows, block.width, tiles_.log_sum_exp, tiles_.delta);
     std::fill_n(tiles_.dq.first, rows * width, R{0});
     return real;
   }
@@ -171,83 +153,21 @@ class HeadGradient {
   R scale_;
 };
 
-/// One call: where everything lies.
+/// T itself, or widened to what it is computed in.
 template <class T>
-struct Call {
-  using R = Real<T>;
-  const AttentionShape& shape;
-  const Ops<R>& ops;
-  const T *q, *k, *v, *o, *d_o;
-  const R* log_sum_exp;
-  T *dq, *dk, *dv;
-  R* dq_parts;  ///< of part 0; those of the others follow from one another; null where there is one part
-  std::int64_t part_stride;
-  bool add_dq, add_dk, add_dv;
-
-  void run(const Tiles<T>& tiles, std::int64_t sample, std::int64_t kv_head, std::int64_t part) const {
-    const std::int64_t group = shape.heads / shape.kv_heads;
-    const auto queries_of = [&](auto* first, std::int64_t h) {
-      return head_of(first, sample, shape.queries, h, shape.heads, shape.width);
-    };
-    const auto keys_of = [&](auto* first) {
-      return head_of(first, sample, shape.keys, kv_head, shape.kv_heads, shape.width);
-    };
-    const KeyRange keys = part_of_keys(shape, part);
-    const Sums dk_sums = opened(keys_of(dk).at(keys.begin, 0), tiles.dk_room, keys, add_dk),
-               dv_sums = opened(keys_of(dv).at(keys.begin, 0), tiles.dv_room, keys, add_dv);
-    for (std::int64_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
-      const Operands<T> x{.q = queries_of(q, h),
-                          .k = keys_of(k),
-                          .v = keys_of(v),
-                          .o = queries_of(o, h),
-                          .d_o = queries_of(d_o, h),
-                          .log_sum_exp = log_sum_exp + (sample * shape.heads + h) * shape.queries,
-                          .dk = dk_sums.sums,
-                          .dv = dv_sums.sums};
-      const HeadContext head(shape, sample, h);
-      HeadGradient<T>(shape, head, ops, tiles).run(x, keys, [&](std::int64_t first, std::int64_t rows) {
-        if (dq_parts != nullptr)
-          put_rows<R>(ops, tiles.ones, tiles.dq, rows, shape.width,
-                      queries_of(dq_parts + part * part_stride, h).at(first, 0), false);
-        else
-          put_rows<T>(ops, tiles.ones, tiles.dq, rows, shape.width, queries_of(dq, h).at(first, 0), add_dq);
-      });
-    }
-    closed(dk_sums, keys, tiles);
-    closed(dv_sums, keys, tiles);
-  }
-
- private:
-  /// Where a task sums dk or dv: in the result itself, or in scratch that is rounded into it at the end.
-  struct Sums {
-    Matrix<R> sums;
-    Matrix<T> target;
-    bool accumulate;
-  };
-  Sums opened(Matrix<T> target, Matrix<R> room, KeyRange keys, bool accumulate) const {
-    Sums sums{room, target, accumulate};
-    if constexpr (std::is_same_v<T, R>) {
-      sums.sums = target;
-      if (accumulate) return sums;
-    }
-    clear_rows(sums.sums, keys.end - keys.begin, shape.width);
-    return sums;
-  }
-  void closed(const Sums& sums, KeyRange keys, const Tiles<T>& tiles) const {
-    if constexpr (!std::is_same_v<T, R>)
-      put_rows<T>(ops, tiles.ones, sums.sums, keys.end - keys.begin, shape.width, sums.target,
-                  sums.accumulate);
-  }
+struct RealForm {
+  using Stored = T;
+  using Ops = cpu::Ops<Real<T>>;
+  using Tiles = cpu::Tiles<T>;
+  using Head = HeadGradient<T>;
 };
 
 }  // namespace
 
 std::int64_t attention_backward_scratch(const AttentionShape& shape, DType dtype) {
   if (multiplies_pairs(shape, dtype)) return attention_pairs_backward_scratch(shape);
-  return visit_compute(dtype, [&](auto zero) {
-    return backward_threads(shape) * Tiles<decltype(zero)>::elements(shape.width, most_keys(shape)) +
-           key_parts(shape) * part_elements(shape);
-  });
+  return visit_compute(dtype,
+                       [&](auto zero) { return BackwardCall<RealForm<decltype(zero)>>::scratch(shape); });
 }
 
 void attention_backward(const AttentionShape& shape, const AttentionPass& pass, const Target& dq,
@@ -257,39 +177,7 @@ void attention_backward(const AttentionShape& shape, const AttentionPass& pass, 
     return;
   }
   visit_compute(pass.q.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    using R = Real<T>;
-    const Ops<R> ops;
-    const std::int64_t parts = key_parts(shape), tasks = shape.samples * shape.kv_heads * parts;
-    const std::int64_t threads = backward_threads(shape), stride = part_elements(shape),
-                       keys = most_keys(shape);
-    const std::int64_t tile_elements = Tiles<T>::elements(shape.width, keys);
-    R* tiles_begin = scratch.data<R>();
-    R* dq_parts = tiles_begin + threads * tile_elements;
-    const Call<T> call{.shape = shape,
-                       .ops = ops,
-                       .q = pass.q.data<T>(),
-                       .k = pass.k.data<T>(),
-                       .v = pass.v.data<T>(),
-                       .o = pass.o.data<T>(),
-                       .d_o = pass.d_o.data<T>(),
-                       .log_sum_exp = pass.log_sum_exp.data<R>(),
-                       .dq = dq.into.data<T>(),
-                       .dk = dk.into.data<T>(),
-                       .dv = dv.into.data<T>(),
-                       .dq_parts = parts > 1 ? dq_parts : nullptr,
-                       .part_stride = stride,
-                       .add_dq = dq.accumulate,
-                       .add_dk = dk.accumulate,
-                       .add_dv = dv.accumulate};
-#pragma omp parallel num_threads(static_cast <int>(threads))
-    {
-      const Tiles<T> tiles(Scratch<R>(tiles_begin + omp_get_thread_num() * tile_elements), shape.width, keys);
-#pragma omp for schedule(dynamic)
-      for (std::int64_t task = 0; task < tasks; ++task)
-        call.run(tiles, task / parts / shape.kv_heads, task / parts % shape.kv_heads, task % parts);
-    }
-    if (parts > 1) add_parts(dq_parts, parts, stride, dq.into.data<T>(), dq.accumulate);
+    BackwardCall<RealForm<decltype(zero)>>(shape, pass, dq, dk, dv, scratch).run();
   });
 }
 

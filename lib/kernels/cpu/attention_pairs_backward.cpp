@@ -1,11 +1,8 @@
-#include <omp.h>
-
 #include <cmath>
-#include <limits>
 
+#include "kernels/cpu/attention_backward_task.h"
 #include "kernels/cpu/attention_pair_tiles.h"
 #include "kernels/cpu/attention_pairs.h"
-#include "kernels/cpu/attention_parts.h"
 
 namespace dew::kernels::cpu {
 namespace {
@@ -19,8 +16,8 @@ struct Tiles {
   Matrix<bf16> p_rows, d_s_rows;             ///< the same, rounded
   Matrix<Pair> d_s_pairs;                    ///< [tile / 2, block], in pairs of keys
   Matrix<float> dq, room;                    ///< [block, K]
-  Matrix<float> dk, dv;                      ///< [keys of a task, K]: sums that are rounded at the end
-  float *log_sum_exp, *delta;                ///< [block]
+  Matrix<float> dk_room, dv_room;            ///< [keys of a task, K]: sums that are rounded at the end
+  float *log_sum_exp, *delta, *ones;         ///< [block]
 
   Tiles(Scratch<float> scratch, std::int64_t k, std::int64_t keys)
       : queries(take_pairs(scratch, k / 2, kBlockQueries)),
@@ -35,17 +32,20 @@ struct Tiles {
         d_s_pairs(take_pairs(scratch, kTileKeys / 2, kBlockQueries)),
         dq(scratch.take(kBlockQueries, k)),
         room(scratch.take(kBlockQueries, k)),
-        dk(scratch.take(keys, k)),
-        dv(scratch.take(keys, k)),
+        dk_room(scratch.take(keys, k)),
+        dv_room(scratch.take(keys, k)),
         log_sum_exp(scratch.take(kBlockQueries)),
-        delta(scratch.take(kBlockQueries)) {}
+        delta(scratch.take(kBlockQueries)),
+        ones(scratch.take(kBlockQueries)) {
+    std::fill_n(ones, kBlockQueries, 1.0f);
+  }
 
   static std::int64_t elements(std::int64_t k, std::int64_t keys) {
     const auto rounded = [](std::int64_t n) { return Scratch<float>::rounded(n); };
     constexpr std::int64_t kTile = kTileKeys * kBlockQueries;
     return 2 * rounded(k / 2 * kBlockQueries) + 2 * rounded(kBlockQueries / 2 * k) +
            rounded(kTileKeys / 2 * k) + 2 * kTile + 3 * kTile / 2 + 2 * rounded(kBlockQueries * k) +
-           2 * rounded(keys * k) + 2 * rounded(kBlockQueries);
+           2 * rounded(keys * k) + 3 * rounded(kBlockQueries);
   }
 
  private:
@@ -54,11 +54,7 @@ struct Tiles {
   }
 };
 
-/// Heads of one task.
-struct Operands {
-  Matrix<const bf16> q, k, v, o, d_o;
-  const float* log_sum_exp;
-};
+using Operands = BackwardOperands<bf16>;
 
 class HeadGradient {
  public:
@@ -69,8 +65,6 @@ class HeadGradient {
         tiles_(tiles),
         scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(shape.width)))) {}
 
-  /// Adds one query head's part to dk and dv of `keys`; calls put(first query, queries) with dq of each block
-  /// in the tiles.
   template <class Put>
   void run(const Operands& x, KeyRange keys, Put&& put) const {
     const std::int64_t blocks = (shape_.queries + kBlockQueries - 1) / kBlockQueries;
@@ -86,7 +80,6 @@ class HeadGradient {
 
  private:
   void prepare(const Operands& x, const QueryBlock& block) const {
-    constexpr float kInfinity = std::numeric_limits<float>::infinity();
     const std::int64_t rows = block.rows(), width = shape_.width;
     const Matrix<const bf16> q = x.q.at(block.begin, 0), d_o = x.d_o.at(block.begin, 0);
     pack_lanes(ops_, q, block, width, tiles_.queries);
@@ -95,11 +88,7 @@ class HeadGradient {
     ops_.packing.interleave(rows, width, d_o, tiles_.gradient_pairs);
     ops_.softmax.dot_rows(rows, width, as_real<bf16>(x.o.at(block.begin, 0), rows, width, tiles_.dq),
                           as_real<bf16>(d_o, rows, width, tiles_.room), tiles_.delta);
-    for (std::int64_t i = 0; i < block.width; ++i) {
-      // A query that saw no key has -infinity: what comes of it is hidden in every tile.
-      tiles_.log_sum_exp[i] = i < rows ? x.log_sum_exp[block.begin + i] : kInfinity;
-      if (i >= rows) tiles_.delta[i] = 0;
-    }
+    load_lanes(x.log_sum_exp + block.begin, rows, block.width, tiles_.log_sum_exp, tiles_.delta);
     std::fill_n(tiles_.dq.first, rows * width, 0.0f);
   }
 
@@ -124,7 +113,7 @@ class HeadGradient {
     for (std::int64_t key = 0; key < keys; key += key_step) {
       const std::int64_t count = std::min(key_step, keys - key);
       const KeyRange lanes = lanes_of_keys(mask, block.width, ops_.lanes, key, count);
-      key_side(at + key, key, count, {lanes.begin, std::min(lanes.end, block.rows())});
+      key_side(x, at + key, key, count, {lanes.begin, std::min(lanes.end, block.rows())});
     }
   }
 
@@ -149,14 +138,15 @@ class HeadGradient {
   }
 
   /// dk and dv of `count` keys, from row `at` of the task's sums on, from the queries of the lanes.
-  void key_side(std::int64_t at, std::int64_t key, std::int64_t count, KeyRange lanes) const {
+  void key_side(const Operands& x, std::int64_t at, std::int64_t key, std::int64_t count,
+                KeyRange lanes) const {
     const std::int64_t pairs = (lanes.end - lanes.begin + 1) / 2, from = lanes.begin / 2;
     if (pairs <= 0) return;
     const PairProducts<float>& products = ops_.products.wide;
     products.multiply(count, shape_.width, pairs, as_pairs(tiles_.p_rows).at(key, from),
-                      tiles_.gradient_pairs.at(from, 0), tiles_.dv.at(at, 0), true);
+                      tiles_.gradient_pairs.at(from, 0), x.dv.at(at, 0), true);
     products.multiply(count, shape_.width, pairs, as_pairs(tiles_.d_s_rows).at(key, from),
-                      tiles_.query_pairs.at(from, 0), tiles_.dk.at(at, 0), true);
+                      tiles_.query_pairs.at(from, 0), x.dk.at(at, 0), true);
   }
 
   const AttentionShape& shape_;
@@ -166,78 +156,22 @@ class HeadGradient {
   float scale_;
 };
 
-/// One call: where everything lies.
-struct Call {
-  const AttentionShape& shape;
-  const AttentionPass& pass;
-  const PairOps& ops;
-  const Target &dq, &dk, &dv;
-  float* dq_parts;  ///< of part 0; those of the others follow from one another; null where there is one part
-
-  void run(const Tiles& tiles, std::int64_t sample, std::int64_t kv_head, std::int64_t part) const {
-    const std::int64_t group = shape.heads / shape.kv_heads;
-    const KeyRange keys = part_of_keys(shape, part);
-    clear_rows(tiles.dk, keys.end - keys.begin, shape.width);
-    clear_rows(tiles.dv, keys.end - keys.begin, shape.width);
-    const auto queries_of = [&](auto* first, std::int64_t h) {
-      return head_of(first, sample, shape.queries, h, shape.heads, shape.width);
-    };
-    const auto keys_of = [&](auto* first) {
-      return head_of(first, sample, shape.keys, kv_head, shape.kv_heads, shape.width);
-    };
-    for (std::int64_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
-      const Operands x{
-          .q = queries_of(static_cast<const bf16*>(pass.q.data<bf16>()), h),
-          .k = keys_of(static_cast<const bf16*>(pass.k.data<bf16>())),
-          .v = keys_of(static_cast<const bf16*>(pass.v.data<bf16>())),
-          .o = queries_of(static_cast<const bf16*>(pass.o.data<bf16>()), h),
-          .d_o = queries_of(static_cast<const bf16*>(pass.d_o.data<bf16>()), h),
-          .log_sum_exp = pass.log_sum_exp.data<float>() + (sample * shape.heads + h) * shape.queries};
-      const HeadContext head(shape, sample, h);
-      HeadGradient(shape, head, ops, tiles).run(x, keys, [&](std::int64_t first, std::int64_t rows) {
-        if (dq_parts == nullptr) {
-          put(tiles.dq, rows, queries_of(dq.into.data<bf16>(), h).at(first, 0), dq.accumulate);
-          return;
-        }
-        const Matrix<float> to = queries_of(dq_parts + part * part_elements(shape), h).at(first, 0);
-        for (std::int64_t i = 0; i < rows; ++i)
-          std::copy_n(tiles.dq.at(i, 0).first, shape.width, to.at(i, 0).first);
-      });
-    }
-    put(tiles.dk, keys.end - keys.begin, keys_of(dk.into.data<bf16>()).at(keys.begin, 0), dk.accumulate);
-    put(tiles.dv, keys.end - keys.begin, keys_of(dv.into.data<bf16>()).at(keys.begin, 0), dv.accumulate);
-  }
-
- private:
-  void put(Matrix<float> sums, std::int64_t rows, Matrix<bf16> target, bool accumulate) const {
-    put_rows<bf16>({}, nullptr, sums, rows, shape.width, target, accumulate);
-  }
+struct PairForm {
+  using Stored = bf16;
+  using Ops = PairOps;
+  using Tiles = cpu::Tiles;
+  using Head = HeadGradient;
 };
 
 }  // namespace
 
 std::int64_t attention_pairs_backward_scratch(const AttentionShape& shape) {
-  return backward_threads(shape) * Tiles::elements(shape.width, most_keys(shape)) +
-         key_parts(shape) * part_elements(shape);
+  return BackwardCall<PairForm>::scratch(shape);
 }
 
 void attention_pairs_backward(const AttentionShape& shape, const AttentionPass& pass, const Target& dq,
                               const Target& dk, const Target& dv, const Tensor& scratch) {
-  const PairOps ops;
-  const std::int64_t parts = key_parts(shape), tasks = shape.samples * shape.kv_heads * parts;
-  const std::int64_t threads = backward_threads(shape), keys = most_keys(shape);
-  const std::int64_t tile_elements = Tiles::elements(shape.width, keys);
-  float* tiles_begin = scratch.data<float>();
-  float* dq_parts = tiles_begin + threads * tile_elements;
-  const Call call{shape, pass, ops, dq, dk, dv, parts > 1 ? dq_parts : nullptr};
-#pragma omp parallel num_threads(static_cast <int>(threads))
-  {
-    const Tiles tiles(Scratch<float>(tiles_begin + omp_get_thread_num() * tile_elements), shape.width, keys);
-#pragma omp for schedule(dynamic)
-    for (std::int64_t task = 0; task < tasks; ++task)
-      call.run(tiles, task / parts / shape.kv_heads, task / parts % shape.kv_heads, task % parts);
-  }
-  if (parts > 1) add_parts(dq_parts, parts, part_elements(shape), dq.into.data<bf16>(), dq.accumulate);
+  BackwardCall<PairForm>(shape, pass, dq, dk, dv, scratch).run();
 }
 
 }  // namespace dew::kernels::cpu

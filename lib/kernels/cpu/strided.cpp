@@ -45,6 +45,7 @@ void merge_attention(const Tensor& o_part, const Tensor& log_sum_exp_part, const
     const R* part_sums = log_sum_exp_part.data<R>();
     T* whole = o.data<T>();
     R* sums = log_sum_exp.data<R>();
+    const auto& ops = simd_ops<T>();
     parallel_rows(o.dim(0) * queries * heads, width, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const std::int64_t h = row % heads, l = row / heads % queries, b = row / heads / queries;
@@ -55,10 +56,7 @@ void merge_attention(const Tensor& o_part, const Tensor& log_sum_exp_part, const
         // Shares of their own sum: they add up to 1 whatever the size of the sums' logarithms.
         const R weight = std::exp(own - most), other_weight = std::exp(other - most);
         const R both = weight + other_weight, keep = weight / both, take = other_weight / both;
-        T* y = whole + row * width;
-        const T* x = part + row * width;
-        for (std::int64_t i = 0; i < width; ++i)
-          y[i] = static_cast<T>(keep * static_cast<R>(y[i]) + take * static_cast<R>(x[i]));
+        ops.blend(keep, whole + row * width, take, part + row * width, width);
         sums[at] = most + std::log(both);
       }
     });

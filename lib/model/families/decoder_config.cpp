@@ -49,7 +49,12 @@ void read_positions(ConfigSection& section, const ModelContext& context, Decoder
       error(scaling, "high_freq_factor",
             "must be above low_freq_factor " + format_exact(s.low) + ", or no angle lies between");
     angles.scaling = s;
+  } else {
+    for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_positions"})
+      if (scaling.changed(key)) error(scaling, key, "has no effect here; accepted with kind: llama3 alone");
   }
+  if (kind != "rope" && section.changed("rope_theta"))
+    error(section, "rope_theta", "has no effect here; accepted with position: rope alone");
   if (kind == "rope") c.rope = angles;
   if (kind != "learned") {
     if (positions) error(section, "max_positions", "belongs to position: learned; accepted: null");

@@ -7,6 +7,7 @@ namespace {
 template <class T>
 constexpr SimdOps<T> kOps{
     .add = add<T>,
+    .blend = blend<T>,
     .swiglu_forward = swiglu_forward<T>,
     .swiglu_backward = swiglu_backward<T>,
     .sum_in_order = sum_in_order<T>,

@@ -11,6 +11,8 @@ namespace dew::kernels::cpu::DEW_ISA {
 template <class T>
 void add(const T* a, const T* b, T* y, std::int64_t n);
 template <class T>
+void blend(Real<T> keep, T* y, Real<T> take, const T* x, std::int64_t n);
+template <class T>
 void exp(const T* x, T* y, std::int64_t n);
 template <class T>
 void scale(T* x, double factor, std::int64_t n);

@@ -10,6 +10,14 @@ void add(const T* a, const T* b, T* y, std::int64_t n) {
 }
 
 template <class T>
+void blend(Real<T> keep, T* y, Real<T> take, const T* x, std::int64_t n) {
+  const Lanes<T> k = broadcast(keep), t = broadcast(take);
+  for_vectors<T>(n, [=](std::int64_t i, auto part) {
+    store(y + i, k * load(y + i, part) + t * load(x + i, part), part);
+  });
+}
+
+template <class T>
 void exp(const T* x, T* y, std::int64_t n) {
   for_vectors<T>(n, [=](std::int64_t i, auto part) { store(y + i, exp(load(x + i, part)), part); });
 }
@@ -61,7 +69,9 @@ void swiglu_backward(const T* gate, const T* up, const T* dy, T* d_gate, bool ad
 }
 
 template void add(const float*, const float*, float*, std::int64_t);
+template void blend(float, float*, float, const float*, std::int64_t);
 template void add(const double*, const double*, double*, std::int64_t);
+template void blend(double, double*, double, const double*, std::int64_t);
 template void exp(const float*, float*, std::int64_t);
 template void exp(const double*, double*, std::int64_t);
 template void scale(float*, double, std::int64_t);
@@ -76,6 +86,7 @@ template void swiglu_backward(const double*, const double*, const double*, doubl
                               std::int64_t);
 
 template void add(const bf16*, const bf16*, bf16*, std::int64_t);
+template void blend(float, bf16*, float, const bf16*, std::int64_t);
 template void swiglu_forward(const bf16*, const bf16*, bf16*, std::int64_t);
 template void swiglu_backward(const bf16*, const bf16*, const bf16*, bf16*, bool, bf16*, bool, std::int64_t);
 

@@ -49,6 +49,8 @@ template <class T>
 struct SimdOps {
   /// y = a + b; y may be a or b.
   void (*add)(const T* a, const T* b, T* y, std::int64_t n);
+  /// y = keep y + take x.
+  void (*blend)(Real<T> keep, T* y, Real<T> take, const T* x, std::int64_t n);
   void (*swiglu_forward)(const T* gate, const T* up, T* y, std::int64_t n);
   void (*swiglu_backward)(const T* gate, const T* up, const T* dy, T* d_gate, bool add_gate, T* d_up,
                           bool add_up, std::int64_t n);

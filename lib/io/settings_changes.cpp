@@ -1,0 +1,46 @@
+#include "io/settings_changes.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "io/config_tree.h"
+
+namespace dew {
+namespace {
+
+constexpr std::array<std::string_view, 6> kLearned{"run.steps", "model",     "precision",
+                                                   "data",      "optimizer", "schedule"};
+
+bool same(const ConfigValue& a, const ConfigValue& b) {
+  return a.kind == b.kind && a.text == b.text &&
+         std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same);
+}
+
+bool is_learned(std::string_view path) {
+  return std::any_of(kLearned.begin(), kLearned.end(), [path](std::string_view part) {
+    return path == part || (path.starts_with(part) && path[part.size()] == '.');
+  });
+}
+
+void compare(const ConfigValue& before, const ConfigValue& now, const std::string& path,
+             std::vector<std::string>& changes) {
+  if (before.is_mapping() && now.is_mapping()) {
+    for (const ConfigValue::Entry& entry : now.entries)
+      if (const ConfigValue* old = before.find(entry.key))
+        compare(*old, entry.value, join_path(path, entry.key), changes);
+  } else if (is_learned(path) && !same(before, now)) {
+    changes.push_back(path + " " + written(now) + " (was " + written(before) + ")");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> settings_changes(const std::string& before, const std::string& name,
+                                          const std::string& now) {
+  std::vector<std::string> changes;
+  compare(parse_config(before, {.name = name}), parse_config(now, {.name = "settings"}), "", changes);
+  return changes;
+}
+
+}  // namespace dew
