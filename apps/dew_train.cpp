@@ -199,14 +199,29 @@ int run_job(int argc, char** argv, const dew::HostResources& host, const dew::St
   }
 }
 
-/// A page of a mapped file that is no more: the default would say nothing but "bus error".
-extern "C" void tell_lost_page(int signal) {
-  constexpr std::string_view kText =
-      "dew_train: lost a page of a mapped file: a data file was cut short while the run read it, or /dev/shm "
-      "is full\n";
-  static_cast<void>(::write(STDERR_FILENO, kText.data(), kText.size()) < 0);
+/// What tell_lost_page says: a signal handler has nowhere else to find it.
+std::string lost_page_text;
+
+extern "C" void tell_lost_page(int signal, siginfo_t* info, void*) {
+  if (info->si_code == BUS_ADRERR) {
+    static_cast<void>(::write(STDERR_FILENO, lost_page_text.data(), lost_page_text.size()) < 0);
+    _exit(kExitFailed);
+  }
   std::signal(signal, SIG_DFL);
   std::raise(signal);
+}
+
+/// A page of a mapped file that is no more would end the process without a word.
+void watch_mapped_files() {
+  const char *rank = std::getenv("OMPI_COMM_WORLD_RANK"), *size = std::getenv("OMPI_COMM_WORLD_SIZE");
+  lost_page_text = dew::format(
+      "dew_train: [rank %s/%s %s] lost a page of a mapped file: a data file was cut short while "
+      "the run read it, or /dev/shm is full\n",
+      rank != nullptr ? rank : "0", size != nullptr ? size : "1", dew::host_name().c_str());
+  struct sigaction action = {};
+  action.sa_sigaction = tell_lost_page;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &action, nullptr);
 }
 
 }  // namespace
@@ -214,7 +229,7 @@ extern "C" void tell_lost_page(int signal) {
 int main(int argc, char** argv) {
   try {
     std::signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error of the write, on every rank alike
-    std::signal(SIGBUS, tell_lost_page);
+    watch_mapped_files();
     const dew::HostResources host = dew::prepare_launch();
     const dew::StopSignals signals;
     return run_job(argc, argv, host, signals);

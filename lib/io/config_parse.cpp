@@ -41,7 +41,7 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
 
 /// Text only: the parser takes other bytes for content, or for another encoding.
 void check_text(std::string_view text, const ConfigOrigin& origin) {
-  if (text.size() > kMaxBytes)
+  if (text.size() > kMaxBytes && !origin.by_program)
     throw ConfigError(origin.name + ": more than 1 MiB; that is no run description");
   int line = 1;
   for (std::size_t at = 0; at < text.size();) {

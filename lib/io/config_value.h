@@ -45,6 +45,7 @@ struct ConfigOrigin {
   std::string name;  ///< "run.yaml", or the override
   bool from_override = false;
   std::int64_t first_order = 0;
+  bool by_program = false;  ///< a resolved description: as long as it had to be
 };
 
 /// One YAML document as a value. Throws ConfigError with the line when it is not YAML, is not UTF-8, is above

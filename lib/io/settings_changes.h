@@ -6,11 +6,11 @@
 
 namespace dew {
 
-/// "optimizer.lr 0.001 (was 0.003)" for every setting of two resolved descriptions that bears on what is
-/// learned (run.steps, model, precision, data, optimizer, schedule) and is not the same, in the order of
-/// `now`. A key that `before` lacks is passed over: an older version did not know it. Throws ConfigError,
-/// which calls `before` by `name`, where it is no YAML.
-std::vector<std::string> settings_changes(const std::string& before, const std::string& name,
-                                          const std::string& now);
+/// A line for every setting of two resolved descriptions that bears on what is learned (run.steps, model,
+/// precision, data, optimizer, schedule, ema) and is not written the same:
+///   changed since the checkpoint: optimizer.lr 0.001 (was 0.003)
+/// A key that `before` lacks is passed over: an older version did not know it. One line that says so where
+/// `before` cannot be read.
+std::vector<std::string> settings_changes(const std::string& before, const std::string& now);
 
 }  // namespace dew

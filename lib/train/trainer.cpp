@@ -110,9 +110,8 @@ void Trainer::restore() {
                "(generated sentences are "
                "others)",
                static_cast<unsigned long long>(spec_.run.seed), static_cast<unsigned long long>(state.seed)));
-  const std::string settings = restored->file + ": its settings (/run, config)";
-  for (const std::string& change : settings_changes(state.resolved_yaml, settings, resolved_yaml()))
-    console_.line("changed since the checkpoint: " + change);
+  for (const std::string& change : settings_changes(state.resolved_yaml, resolved_yaml()))
+    console_.line(change);
 }
 
 namespace {

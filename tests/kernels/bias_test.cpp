@@ -8,7 +8,7 @@ namespace {
 TEST(Bias, IsAddedToEveryRowAndItsGradientIsTheirSum) {
   Host host;
   for (DType dtype : kStored)
-    for (const auto& [rows, d] : {std::pair{0, 3}, {1, 1}, {5, 17}, {131, 33}}) {
+    for (const auto& [rows, d] : {std::pair{0, 3}, {1, 1}, {5, 17}, {131, 33}, {70, 1030}}) {
       const Tensor x = host.random({rows, d}, dtype, 1), b = host.random({d}, dtype, 2),
                    y = host.empty({rows, d}, dtype), before = host.random({d}, DType::kF64, 3),
                    d_bias = host.clone(before);
@@ -23,7 +23,7 @@ TEST(Bias, IsAddedToEveryRowAndItsGradientIsTheirSum) {
       kernels::bias_backward(host.stream, x, {d_bias, true});
 
       expect_close(y, shifted, roundoff(dtype));
-      // Four terms, each below 2, are summed in the format they are computed in, these sums in f64.
+      // 64 terms, each below 2, are summed in the format they are computed in, these sums in f64.
       expect_close(d_bias, sum, 131 * 8 * roundoff(real_of(dtype)));
     }
 }

@@ -74,6 +74,8 @@ TEST(GemmBf16, IsTheF32SumRoundedOnce) {
                            {13, 1100, 9},
                            {5, 70, 5001},  // longer than a bf16 result takes at once
                            {200, 130, 4100},
+                           {5, 4200, 9},  // more columns than a block has
+                           {3, 2200, 4200},
                            {4, 3, 0}})
     for (bool trans_a : {false, true})
       for (bool trans_b : {false, true})

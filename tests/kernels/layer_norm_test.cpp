@@ -48,7 +48,8 @@ TEST(LayerNorm, MatchesTheReference) {
   Host host;
   for (DType dtype : kStored)
     for (bool biased : {true, false})
-      for (const auto& [rows, d] : {std::pair{1, 2}, {3, 17}, {5, 33}, {70, 257}, {0, 5}, {2, 1}}) {
+      for (const auto& [rows, d] :
+           {std::pair{1, 2}, {3, 17}, {5, 33}, {70, 257}, {67, 1030}, {0, 1030}, {0, 5}, {2, 1}}) {
         const Tensor x = host.random({rows, d}, dtype, 1), w = host.random({d}, dtype, 2),
                      b = biased ? host.random({d}, dtype, 3) : Tensor{},
                      dy = host.random({rows, d}, dtype, 4), y = host.empty({rows, d}, dtype),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 
 #include "base/text.h"
 #include "comm/mpi_env.h"
@@ -62,9 +63,10 @@ TEST(Fault, ADataFileThatIsCutShortIsNamedAsTheCause) {
   ASSERT_TRUE(program.wait_for("step 2/"));
   std::filesystem::resize_file(text, 0);
   const Outcome outcome = program.finish();
-  EXPECT_NE(outcome.status, 0) << outcome.text();
+  EXPECT_EQ(outcome.status, kFailed) << outcome.text();
   EXPECT_FALSE(outcome.timed_out);
-  EXPECT_GE(count_of(outcome.err, "a data file was cut short"), 1) << outcome.text();
+  EXPECT_GE(matching(outcome.err, "/2 " + host_name() + "]", "a data file was cut short"), 1)
+      << outcome.text();
 }
 
 /// 41 windows of 8 ids below 64, and one id beyond the vocabulary inside one window: one rank meets it in

@@ -1,6 +1,7 @@
+#include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu/attention_backward_task.h"
+#include "kernels/cpu/attention_backward_call.h"
 #include "kernels/cpu/attention_pair_tiles.h"
 #include "kernels/cpu/attention_pairs.h"
 

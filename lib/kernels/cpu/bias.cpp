@@ -1,5 +1,6 @@
 #include "kernels/cpu/bias.h"
 
+#include "kernels/cpu/add_row.h"
 #include "kernels/cpu/column_sums.h"
 #include "kernels/cpu/simd/table.h"
 
@@ -25,9 +26,8 @@ void bias_backward(const Tensor& dy, const Target& d_bias, const Tensor& sums) {
     using T = decltype(zero);
     const T* in = dy.data<T>();
     Real<T>* first = sums.data<Real<T>>();
-    const auto& ops = simd_ops<T>();
     for_chunked_rows(dy.numel() / d, d, [&](std::int64_t row, std::int64_t chunk) {
-      ops.add_to_sums(in + row * d, first + chunk * d, d);
+      add_row(in + row * d, first + chunk * d, d);
     });
   });
   finish_sums(sums, d_bias);

@@ -2,20 +2,9 @@
 
 #include <array>
 
-#include "kernels/cpu/simd/table.h"
+#include "kernels/cpu/add_row.h"
 
 namespace dew::kernels::cpu {
-
-namespace {
-
-void add_wide(const float* x, double* y, std::int64_t n) {
-  simd_table().f32_to_f64.add(x, y, n);
-}
-void add_wide(const double* x, double* y, std::int64_t n) {
-  simd_ops<double>().add(x, y, y, n);
-}
-
-}  // namespace
 
 void clear_sums(const Tensor& sums) {
   visit_float(sums.dtype(), [&](auto zero) { std::fill_n(sums.data<decltype(zero)>(), sums.numel(), zero); });
@@ -29,8 +18,9 @@ void finish_sums(const Tensor& sums, const Target& target) {
     const std::int64_t count = std::min(kColumns, d - begin);
     total.fill(0);
     visit_float(sums.dtype(), [&](auto zero) {
-      const auto* first = sums.data<decltype(zero)>() + begin;
-      for (std::int64_t chunk = 0; chunk < chunks; ++chunk) add_wide(first + chunk * d, total.data(), count);
+      const auto* first = sums.data<decltype(zero)>();
+      for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
+        add_row(first + chunk * d + begin, total.data(), count);
     });
     visit_float(target.into.dtype(), [&](auto zero) {
       using R = decltype(zero);

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "kernels/cpu/add_row.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/simd/table.h"
 
 namespace dew::kernels::cpu {
 
@@ -15,23 +15,6 @@ void check_tokens(const Tensor& tokens, std::int64_t vocabulary) {
   const std::int32_t* token = tokens.data<std::int32_t>();
   for (std::int64_t t = 0; t < tokens.numel(); ++t)
     DEW_CHECK(token[t] >= 0 && token[t] < vocabulary, t, token[t], vocabulary);
-}
-
-// y += x.
-void add_row(const float* x, float* y, std::int64_t n) {
-  simd_ops<float>().add(y, x, y, n);
-}
-void add_row(const double* x, double* y, std::int64_t n) {
-  simd_ops<double>().add(y, x, y, n);
-}
-void add_row(const float* x, double* y, std::int64_t n) {
-  simd_table().f32_to_f64.add(x, y, n);
-}
-void add_row(const bf16* x, float* y, std::int64_t n) {
-  simd_table().bf16_to_f32.add(x, y, n);
-}
-void add_row(const bf16* x, double* y, std::int64_t n) {
-  simd_table().bf16_to_f64.add(x, y, n);
 }
 
 template <class T, class R>

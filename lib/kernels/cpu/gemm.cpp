@@ -69,16 +69,23 @@ struct Product {
     }
   }
 
+  /// a's rows as they are multiplied: [rows, terms], or [terms, rows] of a transposed a.
+  Matrix<const T> rows_of_a(Span rows, Span terms, T* to) const {
+    if (s.trans_a) {
+      copy_rows(terms.size(), rows.size(), a.at(terms.begin, rows.begin), Matrix<T>{to, rows.size()});
+      return {to, rows.size()};
+    }
+    if (terms.size() == s.k) return a.at(rows.begin, 0);  // contiguous already
+    copy_rows(rows.size(), terms.size(), a.at(rows.begin, terms.begin), Matrix<T>{to, terms.size()});
+    return {to, terms.size()};
+  }
+
   /// Adds the terms to c, or makes c of the first ones.
   void add_terms(Span rows, Span columns, Span terms, T* copy_of_a, const T* copy_of_b) const {
     const bool add = s.accumulate || terms.begin > 0;
     for (std::int64_t i = rows.begin; i < rows.end; i += kBlockRows) {
       const std::int64_t count = std::min(kBlockRows, rows.end - i);
-      const Matrix<T> left{copy_of_a, s.trans_a ? count : terms.size()};
-      if (s.trans_a)
-        copy_rows(terms.size(), count, a.at(terms.begin, i), left);
-      else
-        copy_rows(count, terms.size(), a.at(i, terms.begin), left);
+      const Matrix<const T> left = rows_of_a({i, i + count}, terms, copy_of_a);
       const auto multiply = s.trans_a ? ops.multiply_transposed : ops.multiply;
       const T* right = copy_of_b;
       for (std::int64_t j = columns.begin; j < columns.end; j += panel, right += inner * panel)

@@ -13,9 +13,11 @@ namespace {
 
 /// Pairs of an inner block where c is f32, and the most that a bf16 result takes at once.
 constexpr std::int64_t kInnerPairs = 512, kWholePairs = 2048;
-/// Pairs of a block of b and of a: what the second cache holds beside the rest.
+/// Pairs of a block of b and of a. Measured on shapes of decoders: b may come from the third cache, a panel
+/// at a time, and the wider its block the less often a is copied; a stays in the second.
 constexpr std::int64_t kBlockOfB = 1 << 20, kBlockOfA = 1 << 17;
-constexpr std::int64_t kMostRows = 192, kMostColumns = 4096;
+/// Columns of a block, and of one whose f32 tile is kept for all rows of a task.
+constexpr std::int64_t kMostRows = 192, kMostColumns = 4096, kMostTileColumns = 1024;
 constexpr std::int64_t kPanel = kPanelVectors * 16;
 
 std::int64_t whole_panels(std::int64_t columns) {
@@ -41,7 +43,7 @@ class PairProduct {
         rows_(
             std::clamp<std::int64_t>(kBlockOfA / std::max<std::int64_t>(inner_, 1) / 12 * 12, 12, kMostRows)),
         columns_(std::clamp<std::int64_t>(kBlockOfB / std::max<std::int64_t>(inner_, 1) / kPanel * kPanel,
-                                          kPanel, kMostColumns)) {}
+                                          kPanel, tiled_ ? kMostTileColumns : kMostColumns)) {}
 
   /// Words of one thread, in whole cache lines.
   std::int64_t scratch() const {
@@ -63,7 +65,7 @@ class PairProduct {
         copy_b(block, terms, copy_of_b);
         for (std::int64_t i = rows.begin; i < rows.end; i += rows_) {
           const Span part{i, std::min(i + rows_, rows.end)};
-          const Matrix<const Pair> left = copy_a(part, terms, copy_of_a);
+          const Matrix<const Pair> left = pairs_of_a(part, terms, copy_of_a);
           if (s_.wide)
             multiply(part, block, terms, left, copy_of_b, wide_.at(i, j), s_.accumulate || p > 0);
           else if (tiled_)
@@ -78,7 +80,9 @@ class PairProduct {
   }
 
  private:
-  std::int64_t size_of_a() const { return inner_ * std::min(rows_, s_.m); }
+  /// Whether rows of a are read where they lie, which they do as pairs, contiguous and whole.
+  bool reads_a() const { return !s_.trans_a && inner_ == pairs_ && s_.k % 2 == 0; }
+  std::int64_t size_of_a() const { return reads_a() ? 0 : inner_ * std::min(rows_, s_.m); }
   std::int64_t size_of_b() const { return inner_ * std::min(columns_, whole_panels(s_.n)); }
   /// Elements of the inner dimension in these pairs.
   std::int64_t elements(Span terms) const { return std::min(2 * terms.end, s_.k) - 2 * terms.begin; }
@@ -93,14 +97,13 @@ class PairProduct {
     }
   }
 
-  Matrix<const Pair> copy_a(Span rows, Span terms, Pair* to) const {
+  Matrix<const Pair> pairs_of_a(Span rows, Span terms, Pair* to) const {
+    if (reads_a()) return {reinterpret_cast<const Pair*>(a_.at(rows.begin, 0).first), pairs_};
     const std::int64_t count = elements(terms);
     if (s_.trans_a) {
       packing_.interleave(count, rows.size(), a_.at(2 * terms.begin, rows.begin), {to, rows.size()});
       return {to, rows.size()};
     }
-    if (terms.size() == pairs_ && s_.k % 2 == 0)
-      return {reinterpret_cast<const Pair*>(a_.at(rows.begin, 0).first), pairs_};
     for (std::int64_t i = rows.begin; i < rows.end; ++i) {
       Pair* row = to + (i - rows.begin) * terms.size();
       if (count % 2 != 0) row[terms.size() - 1] = 0;

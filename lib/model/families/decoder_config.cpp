@@ -49,7 +49,8 @@ void read_positions(ConfigSection& section, const ModelContext& context, Decoder
       error(scaling, "high_freq_factor",
             "must be above low_freq_factor " + format_exact(s.low) + ", or no angle lies between");
     angles.scaling = s;
-  } else {
+  } else if (!scaling.faulty("kind")) {
+    // The defaults pass: a resolved file writes them.
     for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_positions"})
       if (scaling.changed(key)) error(scaling, key, "has no effect here; accepted with kind: llama3 alone");
   }

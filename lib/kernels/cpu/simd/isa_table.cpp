@@ -15,7 +15,6 @@ constexpr SimdOps<T> kOps{
     .rms_backward = rms_backward<T>,
     .layer_norm_forward = layer_norm_forward<T>,
     .layer_norm_backward = layer_norm_backward<T>,
-    .add_to_sums = add_to_sums<T>,
     .gelu_forward = gelu_forward<T>,
     .gelu_backward = gelu_backward<T>,
     .dropout_line = dropout_line<T>,

@@ -40,25 +40,18 @@ void layer_norm_backward(const T* x, const T* w, Moments<Real<T>> moments, const
   for_vectors<T>(d, [=](std::int64_t i, auto part) {
     prefetch(x, d + i);
     prefetch(dy, d + i);
-    const Lanes<T> above = load(dy + i, part), n = (load(x + i, part) - m) * r;
-    store(weight_sums + i, load(weight_sums + i, part) + above * n, part);
-    if (bias_sums != nullptr) store(bias_sums + i, load(bias_sums + i, part) + above, part);
-    const Lanes<T> result = r * (above * load(w + i, part) - shift - n * pull);
+    const Lanes<T> dy_i = load(dy + i, part), n = (load(x + i, part) - m) * r;
+    store(weight_sums + i, load(weight_sums + i, part) + dy_i * n, part);
+    if (bias_sums != nullptr) store(bias_sums + i, load(bias_sums + i, part) + dy_i, part);
+    const Lanes<T> result = r * (dy_i * load(w + i, part) - shift - n * pull);
     store(dx + i, accumulate ? load(dx + i, part) + result : result, part);
   });
-}
-
-template <class T>
-void add_to_sums(const T* x, Real<T>* sums, std::int64_t n) {
-  for_vectors<T>(
-      n, [=](std::int64_t i, auto part) { store(sums + i, load(sums + i, part) + load(x + i, part), part); });
 }
 
 #define DEW_INSTANTIATE(T)                                                                              \
   template Moments<Real<T>> layer_norm_forward(const T*, const T*, const T*, double, T*, std::int64_t); \
   template void layer_norm_backward(const T*, const T*, Moments<Real<T>>, const T*, T*, bool, Real<T>*, \
-                                    Real<T>*, std::int64_t);                                            \
-  template void add_to_sums(const T*, Real<T>*, std::int64_t);
+                                    Real<T>*, std::int64_t);
 DEW_INSTANTIATE(float)
 DEW_INSTANTIATE(double)
 DEW_INSTANTIATE(bf16)

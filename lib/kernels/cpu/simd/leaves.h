@@ -45,8 +45,6 @@ Moments<Real<T>> layer_norm_forward(const T* x, const T* w, const T* b, double e
 template <class T>
 void layer_norm_backward(const T* x, const T* w, Moments<Real<T>> moments, const T* dy, T* dx,
                          bool accumulate, Real<T>* weight_sums, Real<T>* bias_sums, std::int64_t d);
-template <class T>
-void add_to_sums(const T* x, Real<T>* sums, std::int64_t n);
 
 template <class T>
 void gelu_forward(bool exact, const T* x, T* y, std::int64_t n);

@@ -2,7 +2,7 @@
 // by element, b read as it lies. What an element is, an `Arithmetic` says:
 //   Element, Result   of a and b, of c
 //   Left, Right, Sum  an element of a in all lanes, a vector of b, a vector of sums
-//   none(), left(element), right(p, part), add(left, right, sum), put(c, sum, accumulate, part)
+//   none(), left(p), right(p, part), add(left, right, sum), put(c, sum, accumulate, part)
 #pragma once
 
 #include "kernels/cpu/simd/matrix_table.h"
@@ -53,7 +53,7 @@ template <class Arithmetic, Order order, std::int64_t kRows, std::int64_t kVecto
     typename Arithmetic::Right right[kVectors];
     for (std::int64_t v = 0; v < kVectors; ++v) right[v] = Arithmetic::right(b + v * kLanes, part);
     for (std::int64_t r = 0; r < kRows; ++r) {
-      const typename Arithmetic::Left left = Arithmetic::left(a[r * row_step]);
+      const typename Arithmetic::Left left = Arithmetic::left(a + r * row_step);
       for (std::int64_t v = 0; v < kVectors; ++v) sums[r][v] = Arithmetic::add(left, right[v], sums[r][v]);
     }
     a += inner_step;

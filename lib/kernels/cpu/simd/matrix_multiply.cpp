@@ -15,7 +15,7 @@ struct RealArithmetic {
   static constexpr std::int64_t kLanes = Vec<T>::kLanes;
 
   [[gnu::always_inline]] static Sum none() { return zero<T>(); }
-  [[gnu::always_inline]] static Left left(T x) { return broadcast(x); }
+  [[gnu::always_inline]] static Left left(const T* p) { return broadcast(*p); }
   template <class Part>
   [[gnu::always_inline]] static Right right(const T* p, Part part) {
     return load(p, part);

@@ -31,9 +31,9 @@ void rms_backward(const T* x, const T* w, Real<T> inverse_rms, const T* dy, T* d
   for_vectors<T>(d, [=](std::int64_t i, auto part) {
     prefetch(x, d + i);
     prefetch(dy, d + i);
-    const Lanes<T> from = load(x + i, part), above = load(dy + i, part);
-    store(sums + i, load(sums + i, part) + above * (from * r), part);
-    const Lanes<T> result = r * (above * load(w + i, part) - from * pull);
+    const Lanes<T> x_i = load(x + i, part), dy_i = load(dy + i, part);
+    store(sums + i, load(sums + i, part) + dy_i * (x_i * r), part);
+    const Lanes<T> result = r * (dy_i * load(w + i, part) - x_i * pull);
     store(dx + i, accumulate ? load(dx + i, part) + result : result, part);
   });
 }

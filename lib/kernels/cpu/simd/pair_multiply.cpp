@@ -16,8 +16,11 @@ struct PairArithmetic {
   static constexpr std::int64_t kLanes = VecF::kLanes;
 
   [[gnu::always_inline]] static Sum none() { return _mm512_setzero_ps(); }
-  [[gnu::always_inline]] static Left left(Pair x) {
-    return reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(x)));
+  /// Pairs are read where two bf16 lie, at any even address.
+  [[gnu::always_inline]] static Left left(const Pair* p) {
+    int word;
+    __builtin_memcpy(&word, p, sizeof word);
+    return reinterpret_cast<__m512bh>(_mm512_set1_epi32(word));
   }
   [[gnu::always_inline]] static Right right(const Pair* p, AllLanes) {
     return reinterpret_cast<__m512bh>(_mm512_loadu_si512(p));
@@ -39,22 +42,18 @@ void product(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const Pair> 
   multiply_blocks<PairArithmetic<C>, order>({k, a, b, c, accumulate}, m, n);
 }
 
-[[gnu::always_inline]] inline __m256i rounded(const float* x) {
-  return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_loadu_ps(x)));
-}
-
 void narrow_rows(std::int64_t rows, std::int64_t n, Matrix<const float> x, Matrix<bf16> y) {
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t j = 0; j < n; j += VecF::kLanes)
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y.at(r, j).first), rounded(x.at(r, j).first));
+      store(y.at(r, j).first, load(x.at(r, j).first), AllLanes{});
 }
 
 void narrow_pairs(std::int64_t rows, std::int64_t n, Matrix<const float> x, Matrix<Pair> y) {
   for (std::int64_t r = 0; r < rows; r += 2)
     for (std::int64_t j = 0; j < n; j += VecF::kLanes) {
-      const __m512i low = _mm512_cvtepu16_epi32(rounded(x.at(r, j).first));
+      const __m512i low = _mm512_cvtepu16_epi32(to_bf16(load(x.at(r, j).first)));
       const __m512i high =
-          r + 1 < rows ? _mm512_cvtepu16_epi32(rounded(x.at(r + 1, j).first)) : _mm512_setzero_si512();
+          r + 1 < rows ? _mm512_cvtepu16_epi32(to_bf16(load(x.at(r + 1, j).first))) : _mm512_setzero_si512();
       _mm512_storeu_si512(y.at(r / 2, j).first, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
     }
 }

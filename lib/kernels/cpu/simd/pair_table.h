@@ -33,7 +33,7 @@ struct PairProducts {
 struct PairTable {
   PairProducts<float> wide;
   PairProducts<bf16> narrow;
-  /// y [rows, n] = x rounded to nearest even, whole vectors of it.
+  /// y [rows, n] = x rounded as bf16 is, whole vectors of it.
   void (*narrow_rows)(std::int64_t rows, std::int64_t n, Matrix<const float> x, Matrix<bf16> y);
   /// y [ceil(rows / 2), n] = the pairs of the rounded x [rows, n] along its rows, whole vectors of them; an
   /// odd last row is paired with 0.

@@ -71,8 +71,6 @@ struct SimdOps {
   /// dy.
   void (*layer_norm_backward)(const T* x, const T* w, Moments<Real<T>> moments, const T* dy, T* dx,
                               bool accumulate, Real<T>* weight_sums, Real<T>* bias_sums, std::int64_t d);
-  /// sums[j] += x[j].
-  void (*add_to_sums)(const T* x, Real<T>* sums, std::int64_t n);
 
   /// x Phi(x), or its tanh form.
   void (*gelu_forward)(bool exact, const T* x, T* y, std::int64_t n);
@@ -122,7 +120,7 @@ struct SimdTable {
   Conversions<float, double> f32_to_f64;
   Conversions<bf16, float> bf16_to_f32;
   Conversions<bf16, double> bf16_to_f64;
-  /// Rounded to nearest even; f64 by way of f32.
+  /// Rounded to nearest even and denormal numbers to 0; f64 by way of f32.
   void (*f32_to_bf16)(const float* x, bf16* y, std::int64_t n);
   void (*f64_to_bf16)(const double* x, bf16* y, std::int64_t n);
 };

@@ -3,11 +3,10 @@
 //
 // Rules of this folder, from which the bits depend on neither an address, a place in a loop, nor the thread
 // count:
-// * Every source is compiled for x86-64-v3 with -DDEW_ISA=avx2, for x86-64-v4 with -DDEW_ISA=avx512 and, if
-// it
-//   rounds to bf16, once more with -mavx512bf16 and -DDEW_ISA=avx512_bf16, and lives in
-//   dew::kernels::cpu::DEW_ISA. It uses raw pointers and builtins only: a standard template emitted here
-//   for a newer machine could be the copy that the linker keeps for the whole program.
+// * Every source is compiled for x86-64-v3 with -DDEW_ISA=avx2 and for x86-64-v4 with -DDEW_ISA=avx512, those
+//   behind simd_table() once more with -mavx512bf16 and -DDEW_ISA=avx512_bf16; it lives in
+//   dew::kernels::cpu::DEW_ISA. It uses raw pointers and builtins only: a standard template emitted here for
+//   a newer machine could be the copy that the linker keeps for the whole program.
 // * Loads and stores are unaligned. A tail runs masked through the vector code (`for_vectors`), never through
 // a scalar loop.
 // * -ffp-contract=off: a product is fused with a sum only where `fma` says so. No -ffast-math: NaN and

@@ -1,15 +1,18 @@
 // The backward of attention as tasks, and the tasks as heads. A Form gives the arithmetic of one head:
-//   Stored                              what q, k, v and their gradients are stored as
-//   Ops                                 its inner loops on this processor
-//   Tiles(Scratch, K, keys)             one thread's room, with dq [block, K], dk_room and dv_room [keys, K]
-//   and
-//                                       ones [block]; Tiles::elements(K, keys) counts it
-//   Head(shape, context, ops, tiles)    run(operands, keys, put) adds one query head's part to dk and dv of
-//   `keys` and
-//                                       calls put(first query, queries) with dq of each block in the tiles
+//   Stored   what q, k, v and their gradients are stored as
+//   Ops      its inner loops on this processor
+//   Tiles    one thread's room, made of (Scratch, K, keys) and counted by elements(K, keys): dq [block, K],
+//            dk_room and dv_room [keys, K], ones [block]
+//   Head     made of (shape, context, ops, tiles); its run(operands, keys, put) adds one query head's part to
+//   dk
+//            and dv of `keys` and calls put(first query, queries) with dq of each block in the tiles
 #pragma once
 
 #include <omp.h>
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
 
 #include "kernels/cpu/attention_parts.h"
 
