@@ -1,4 +1,5 @@
 // The command line of dew_train, and the one place where an error ends the program.
+#include <signal.h>
 #include <unistd.h>
 
 #include <boost/program_options.hpp>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -135,19 +137,24 @@ bool prints_to_terminal() {
   return !error && (launcher.starts_with("/dev/pts/") || launcher.starts_with("/dev/tty"));
 }
 
+int verify(const dew::RunSetup& setup, std::int64_t steps, const dew::Log& log) {
+  log.line(dew::format("%s: comparing %s with one rank, %lld step%s", setup.spec.run.name.c_str(),
+                       dew::axes_text(setup.mesh).c_str(), static_cast<long long>(steps),
+                       steps == 1 ? "" : "s"));
+  const dew::Comparison result = dew::compare_with_one_rank(setup, steps);
+  log.line("worst leaves first\n" + result.table(20));
+  return result.passed() ? 0 : kExitFailed;
+}
+
 int run(const CommandLine& line, const dew::MpiEnv& mpi, const dew::HostResources& host,
-        const dew::StopSignals& signals) {
+        std::optional<dew::StopSignals>& signals) {
   const auto setup = dew::prepare_run(read_config(line, mpi.world()), mpi.world());
   const dew::Log log(stdout, setup->ranks.rank() == 0);
   if (line.verify_steps) {
-    const dew::Comparison result = dew::compare_with_one_rank(*setup, *line.verify_steps);
-    log.line(dew::format("%s: %s against one rank, %lld step%s; worst leaves first",
-                         setup->spec.run.name.c_str(), dew::axes_text(setup->mesh).c_str(),
-                         static_cast<long long>(*line.verify_steps), *line.verify_steps == 1 ? "" : "s"));
-    log.line(result.table(20));
-    return result.passed() ? 0 : kExitFailed;
+    signals.reset();  // there is nothing to save: a signal ends it
+    return verify(*setup, *line.verify_steps, log);
   }
-  dew::Trainer trainer({*setup, host, signals, log, prints_to_terminal()});
+  dew::Trainer trainer({*setup, host, *signals, log, prints_to_terminal()});
   return trainer.run() == dew::RunEnd::kStopped ? kExitStopped : 0;
 }
 
@@ -172,7 +179,7 @@ void check_same_command_line(const dew::HostGroup& world, int argc, char** argv)
 }
 
 /// Everything from MPI's start on; errors here can be told with rank and host.
-int run_job(int argc, char** argv, const dew::HostResources& host, const dew::StopSignals& signals) {
+int run_job(int argc, char** argv, const dew::HostResources& host, std::optional<dew::StopSignals>& signals) {
   dew::MpiEnv mpi(argc, argv);
   dew::kernels::set_threads(host.threads);
   try {
@@ -231,7 +238,7 @@ int main(int argc, char** argv) {
     std::signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error of the write, on every rank alike
     watch_mapped_files();
     const dew::HostResources host = dew::prepare_launch();
-    const dew::StopSignals signals;
+    std::optional<dew::StopSignals> signals(std::in_place);
     return run_job(argc, argv, host, signals);
   } catch (const std::exception& error) {  // before or after MPI's life
     std::fprintf(stderr, "dew_train: [%s] %s\n", dew::host_name().c_str(), error.what());

@@ -2,6 +2,8 @@
 // states.
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "system/run_folder.h"
 
 namespace dew::testing {
@@ -34,6 +36,18 @@ TEST_P(Verify, AgreesWithOneRank) {
   EXPECT_TRUE(outcome.says(" leaves compared, 0 failed")) << outcome.text();
   EXPECT_TRUE(outcome.says("gradient")) << outcome.text();
   EXPECT_FALSE(run.exists());
+}
+
+TEST(VerifySignal, EndsAComparisonAtOnce) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const RunFolder run;
+    Program program(run.launch(0, {"accumulate=2"}, {"--verify=1000"}));
+    ASSERT_TRUE(program.wait_for("comparing"));
+    program.send(signal);
+    const Outcome outcome = program.finish();
+    EXPECT_EQ(outcome.signal, signal) << outcome.text();
+    EXPECT_FALSE(outcome.timed_out);
+  }
 }
 
 std::vector<Case> cases() {
