@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attention_run.h"
+#include "host.h"
 #include "kernels/attention.h"
 #include "kernels/cpu/simd/attention_table.h"
 
@@ -67,6 +68,25 @@ TEST(Attention, BitsDoNotDependOnAnAddress) {
 
     EXPECT_EQ(values_of<float>(o), aligned) << shift;
   }
+}
+
+// bf16 lies at any even address; pairs of it are read as words of four bytes.
+TEST(Attention, BitsOfBf16DoNotDependOnAnAddress) {
+  test::Host host;
+  const Shape shape{2, 70, 2, 16}, sums{2, 2, 70};
+  const auto draw = [&](std::uint64_t key) { return host.random(shape, DType::kBf16, key); };
+  const Tensor q = draw(1), k = draw(2), v = draw(3), d_o = draw(4);
+  const auto results = [&](auto&& placed) {
+    const auto room = [&] { return placed(host.empty(shape, DType::kBf16)); };
+    const Tensor x = placed(q), y = placed(k), z = placed(v), above = placed(d_o);
+    const Tensor o = room(), dx = room(), dy = room(), dz = room(), lse = host.empty(sums, DType::kF32);
+    attention_forward(host.stream, x, y, z, {}, {}, o, lse);
+    attention_backward(host.stream, x, y, z, {}, {}, o, lse, above, {dx}, {dy}, {dz});
+    return std::vector<Tensor>{o, lse, dx, dy, dz};
+  };
+  const std::vector<Tensor> straight = results([](const Tensor& x) { return x; });
+  const std::vector<Tensor> moved = results([&](const Tensor& x) { return host.shifted(x); });
+  for (std::size_t i = 0; i < straight.size(); ++i) EXPECT_TRUE(test::same_bits(straight[i], moved[i])) << i;
 }
 
 TEST(Attention, ASampleAloneHasTheBitsThatItHasAmongOthers) {

@@ -145,6 +145,8 @@ TEST(DecoderKeys, RefuseWhatDoesNotGoTogether) {
     const std::string text = key, name = text.substr(0, text.find(':'));
     expect_refused("rope_scaling: {" + text + "}", "rope_scaling." + name, "kind: llama3");
   }
+  const std::string once = refusal("family: decoder, rope_scaling: {kind: yarn, factor: 32}");
+  EXPECT_EQ(once.find("factor"), std::string::npos) << "the unknown kind is the one error: " << once;
   expect_refused("position: none, rope_theta: 500", "rope_theta", "position: rope");
   EXPECT_TRUE(read("position: none, rope_theta: 10000").valid);
   expect_refused("rope_scaling: {kind: llama3, low_freq_factor: 4, high_freq_factor: 4}",
