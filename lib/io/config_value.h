@@ -45,7 +45,7 @@ struct ConfigOrigin {
   std::string name;  ///< "run.yaml", or the override
   bool from_override = false;
   std::int64_t first_order = 0;
-  bool by_program = false;  ///< a resolved description: as long as it had to be
+  bool by_program = false;  ///< a resolved description, which may be above 1 MiB
 };
 
 /// One YAML document as a value. Throws ConfigError with the line when it is not YAML, is not UTF-8, is above
